@@ -1,0 +1,70 @@
+"""Errors, argument checks, seeding, atomic writes, threads, progress, ragged lists."""
+
+from recsys.foundations.checks import check_choice, check_positive, check_shape
+from recsys.foundations.errors import (
+    ArgumentError,
+    ConfigError,
+    DataError,
+    FormatError,
+    MissingExtraError,
+    MissingFileError,
+    RecsysError,
+    ShapeError,
+    TrackingError,
+    TrainingError,
+    UnknownIdError,
+)
+from recsys.foundations.files import (
+    atomic_file,
+    atomic_folder,
+    canonical_json,
+    check_files,
+    list_files,
+    read_json,
+    sha256_file,
+    sha256_text,
+    write_json,
+)
+from recsys.foundations.progress import Progress
+from recsys.foundations.ragged import Ragged
+from recsys.foundations.seeding import (
+    derive_seed,
+    make_generator,
+    make_numpy_generator,
+    seed_everything,
+)
+from recsys.foundations.threads import available_cores, set_threads
+
+__all__ = [
+    "ArgumentError",
+    "ConfigError",
+    "DataError",
+    "FormatError",
+    "MissingExtraError",
+    "MissingFileError",
+    "Progress",
+    "Ragged",
+    "RecsysError",
+    "ShapeError",
+    "TrackingError",
+    "TrainingError",
+    "UnknownIdError",
+    "atomic_file",
+    "atomic_folder",
+    "available_cores",
+    "canonical_json",
+    "check_choice",
+    "check_files",
+    "check_positive",
+    "check_shape",
+    "derive_seed",
+    "list_files",
+    "make_generator",
+    "make_numpy_generator",
+    "read_json",
+    "seed_everything",
+    "set_threads",
+    "sha256_file",
+    "sha256_text",
+    "write_json",
+]
