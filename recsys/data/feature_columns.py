@@ -1,0 +1,97 @@
+"""Columns as read, brought to one of three forms: texts, numbers, lists."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recsys.foundations import DataError
+
+
+def whole_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Give a column as one array, dictionaries decoded."""
+    if isinstance(column, pa.ChunkedArray):
+        empty = pa.array([], column.type)
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else empty
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Tell whether a type is a list of any form."""
+    checks = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(check(kind) for check in checks)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type is text."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def as_text(name: str, column: pa.Array) -> pa.LargeStringArray:
+    """Give values as text; whole numbers have no ".0", whichever type holds them.
+
+    Raises:
+        DataError: The column holds lists or structures.
+    """
+    kind = column.type
+    if pa.types.is_null(kind) or is_text(kind):
+        return column.cast(pa.large_string())
+    if is_list(kind) or pa.types.is_struct(kind) or pa.types.is_binary(kind):
+        raise DataError(f"The feature column {name!r} must hold one value a row, got {kind}.")
+    if pa.types.is_floating(kind):
+        whole = pc.if_else(pc.is_finite(column), pc.equal(pc.trunc(column), column), False)
+        if pc.all(pc.fill_null(whole, True)).as_py() is not False:
+            column = column.cast(pa.int64(), safe=False)
+    return column.cast(pa.large_string())
+
+
+def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
+    """Give values as float64, NaN where null; times count microseconds.
+
+    Raises:
+        DataError: A value is no number, or infinite.
+    """
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    try:
+        numbers = column.cast(pa.float64(), safe=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"The feature column {name!r} must hold numbers: {error}.") from error
+    values = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+    if np.isinf(values).any():
+        raise DataError(f"The feature column {name!r} must hold finite numbers, got an infinity.")
+    return values
+
+
+def as_lists(
+    name: str, column: pa.Array, separator: str | None
+) -> tuple[NDArray[np.int64], pa.Array]:
+    """Give the values of all lists and the row of each; nulls and empty texts are left out.
+
+    Args:
+        name: Of the column, for the error.
+        column: Lists; or text, whose values stand between separators (without one: one value).
+        separator: Is not part of the values, nor are blanks around them.
+
+    Returns:
+        The rows [M], never falling, and the M values.
+
+    Raises:
+        DataError: The column holds neither lists nor text.
+    """
+    if is_text(column.type):
+        text = column.cast(pa.large_string())
+        pattern = "\x00" if separator is None else separator
+        column = pc.split_pattern(text, pattern)
+    elif not is_list(column.type):
+        raise DataError(
+            f"The feature column {name!r} must hold lists, or text with a separator, "
+            f"got {column.type}."
+        )
+    owners, values = pc.list_parent_indices(column), pc.list_flatten(column)
+    if is_text(values.type):
+        values = pc.utf8_trim_whitespace(values)
+        values = pc.if_else(pc.equal(values, ""), None, values)
+    kept = pc.is_valid(values)
+    return np.asarray(owners.filter(kept).to_numpy(), np.int64), values.filter(kept)
