@@ -1,0 +1,88 @@
+"""Tables of learned vectors, and the one that maps ids to them.
+
+Dimensions: B rows looked up, L entries in all bags, D embedding width.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from recsys.foundations import check_positive
+
+
+class EmbeddingTable(nn.Module):
+    """Learned vectors, one a row, drawn from a normal distribution.
+
+    Args:
+        num_rows: Rows of the table.
+        dim: D, width of a vector.
+        init_std: Standard deviation of the first values.
+        sparse: Whether gradients hold only the rows that were looked up. The cost of a step then
+            does not depend on `num_rows`; the optimiser must be one that takes such gradients.
+    """
+
+    def __init__(self, num_rows: int, dim: int, *, init_std: float, sparse: bool) -> None:
+        super().__init__()
+        check_positive("num_rows", num_rows)
+        check_positive("dim", dim)
+        self.sparse = sparse
+        self.weight = nn.Parameter(torch.randn(num_rows, dim) * init_std)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Look rows up: any shape of int64 gives the same shape with [D] appended."""
+        return functional.embedding(rows, self.weight, sparse=self.sparse)
+
+    def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Give the weighted sum of each bag of rows, or their mean without weights.
+
+        Args:
+            rows: [L], int64, the bags one behind the other.
+            offsets: [B], int64, where each bag begins.
+            weights: [L]; None for the mean.
+
+        Returns:
+            [B, D]; zeros for an empty bag.
+        """
+        return functional.embedding_bag(
+            rows,
+            self.weight,
+            offsets,
+            mode="mean" if weights is None else "sum",
+            sparse=self.sparse,
+            per_sample_weights=weights,
+        )
+
+
+class IdRows(nn.Module):
+    """Map the rows of a vocabulary to rows of an embedding table.
+
+    The table's last row stands for every id that has no vector of its own: one outside the
+    vocabulary, or one that `trained` says training never saw. So that this row is trained too,
+    training sends a share of all ids there at random.
+
+    Args:
+        num_ids: Ids with a row of their own; the table has one row more.
+        dropout: Share of the ids that training treats as unknown.
+        trained: [num_ids], bool, ids that occur in training; None: all do.
+    """
+
+    trained: Tensor | None
+
+    def __init__(self, num_ids: int, *, dropout: float, trained: Tensor | None) -> None:
+        super().__init__()
+        self.num_ids, self.dropout = num_ids, dropout
+        self.register_buffer("trained", trained)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Map [B] int64 rows of the vocabulary (-1: unknown) to [B] rows of the table."""
+        known = self.known(rows)
+        if self.training and self.dropout > 0:
+            known &= torch.rand(rows.shape, device=rows.device) >= self.dropout
+        return torch.where(known, rows, self.num_ids)
+
+    def known(self, rows: Tensor) -> Tensor:
+        """Tell which rows have a vector of their own: bool, the shape of `rows`."""
+        known = (rows >= 0) & (rows < self.num_ids)
+        if self.trained is not None:
+            known &= self.trained[torch.where(known, rows, 0)]
+        return known

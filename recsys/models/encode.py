@@ -1,0 +1,83 @@
+"""Embeddings for search: the same bytes however the work is cut into batches.
+
+A row's embedding may depend in its last bits on the shape of the matrices it is computed in. So
+every block has the same shape here, the last one padded with rows about which nothing is known.
+
+Dimensions: N rows, E output width.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from recsys.data import FeatureTable
+from recsys.foundations import Progress, ShapeError, check_positive
+from recsys.models.inputs import QueryInputs
+from recsys.models.two_tower import TwoTower
+
+
+def encode_queries(
+    model: TwoTower, inputs: QueryInputs, *, block_size: int = 512
+) -> NDArray[np.float32]:
+    """Embed queries without training: [N, E], float32.
+
+    Args:
+        model: Is left in the mode it was in.
+        inputs: N queries.
+        block_size: Queries embedded at once.
+    """
+    check_positive("block_size", block_size)
+    inputs = inputs.with_history_length(model.history_length)
+    embeddings = np.empty((len(inputs), model.output_dim), dtype=np.float32)
+    with _inference(model):
+        for start, rows in _blocks(len(inputs), block_size):
+            block = model.embed_queries(inputs.take(rows)).cpu().numpy()
+            embeddings[start : start + block_size] = block[: len(inputs) - start]
+    return embeddings
+
+
+def encode_candidates(
+    model: TwoTower, features: FeatureTable, num_items: int, *, block_size: int = 512
+) -> NDArray[np.float32]:
+    """Embed the candidates 0, 1, ... without training: [num_items, E], float32.
+
+    Args:
+        model: Is left in the mode it was in.
+        features: Row i is that of candidate i; rows beyond num_items are not read.
+        num_items: Candidates.
+        block_size: Candidates embedded at once.
+
+    Raises:
+        ShapeError: There are fewer rows of features than candidates.
+    """
+    check_positive("block_size", block_size)
+    if len(features) < num_items:
+        raise ShapeError(f"`features` must have at least {num_items} rows, got {len(features)}.")
+    embeddings = np.empty((num_items, model.output_dim), dtype=np.float32)
+    with _inference(model), Progress("embedding items", num_items, "items") as progress:
+        for start, rows in _blocks(num_items, block_size):
+            block = model.embed_candidates(rows, features.take(rows)).cpu().numpy()
+            embeddings[start : start + block_size] = block[: num_items - start]
+            progress.advance(min(block_size, num_items - start))
+    return embeddings
+
+
+def _blocks(num_rows: int, block_size: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Give the start of each block and its rows: [block_size], int64, -1 behind the last."""
+    for start in range(0, num_rows, block_size):
+        rows = np.arange(start, start + block_size)
+        yield start, np.where(rows < num_rows, rows, -1)
+
+
+@contextmanager
+def _inference(model: TwoTower) -> Iterator[None]:
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(was_training)

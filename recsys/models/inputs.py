@@ -1,0 +1,76 @@
+"""What the user tower reads about a batch of queries.
+
+Dimensions: B queries, L items in a history.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data import FeatureTable
+from recsys.foundations import Ragged, ShapeError, check_shape
+
+
+@dataclass(frozen=True)
+class QueryInputs:
+    """A batch of queries.
+
+    Attributes:
+        user_rows: [B], int64; -1 or num_users and above: a user the model does not know.
+        histories: [B, L], int64, item rows, newest first, -1 where there is none; L may be 0.
+        features: B rows of the user features.
+        context: B rows of the interaction's own columns.
+    """
+
+    user_rows: NDArray[np.int64]
+    histories: NDArray[np.int64]
+    features: FeatureTable
+    context: FeatureTable
+
+    def __post_init__(self) -> None:
+        """Check that all parts have B rows."""
+        check_shape("user_rows", self.user_rows, None)
+        check_shape("histories", self.histories, len(self), None)
+        for name, table in (("features", self.features), ("context", self.context)):
+            if len(table) != len(self):
+                raise ShapeError(f"`{name}` must have {len(self)} rows, got {len(table)}.")
+
+    def __len__(self) -> int:
+        return len(self.user_rows)
+
+    def take(self, rows: NDArray[np.int64]) -> Self:
+        """Take queries by position; -1 gives a query about which nothing is known."""
+        absent = rows < 0
+        return type(self)(
+            np.where(absent, -1, self.user_rows[rows]),
+            np.where(absent[:, None], -1, self.histories[rows]),
+            self.features.take(rows),
+            self.context.take(rows),
+        )
+
+    def with_history_length(self, length: int) -> Self:
+        """Cut histories to the newest `length` items, or pad them to as many."""
+        histories = np.full((len(self), length), -1, dtype=np.int64)
+        shared = min(length, self.histories.shape[1])
+        histories[:, :shared] = self.histories[:, :shared]
+        return type(self)(self.user_rows, histories, self.features, self.context)
+
+
+def pad_histories(histories: Ragged, length: int) -> NDArray[np.int64]:
+    """Turn lists of item rows into one block.
+
+    Args:
+        histories: N lists, oldest first.
+        length: L; of longer lists the newest L items are taken.
+
+    Returns:
+        [N, L], int64, newest first, -1 behind the end.
+    """
+    ages = np.arange(length)
+    there = ages < histories.lengths[:, None]  # [N, L]
+    padded = np.full(there.shape, -1, dtype=np.int64)
+    positions: NDArray[Any] = histories.offsets[1:, None] - 1 - ages
+    padded[there] = histories.rows[positions[there]]
+    return padded

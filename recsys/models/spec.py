@@ -1,0 +1,196 @@
+"""What a two-tower model is made of, as plain values that a saved model carries along."""
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self, get_args, get_origin
+
+from recsys.foundations import ConfigError, FormatError
+
+HISTORIES = ("none", "mean", "recency")
+HISTORY_TABLES = ("own", "shared")
+COMBINATIONS = ("sum", "concat")
+NORMS = ("none", "layer_norm", "batch_norm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserTowerSpec:
+    """What the user tower reads and how it puts the pieces together.
+
+    Attributes:
+        use_id: Whether each user has a vector of its own.
+        id_dropout: Share of the users that training treats as unknown, so that the vector of
+            unknown users is trained.
+        features: Names of the user features read; None: all there are.
+        context: Names of the columns of the interaction itself (hour, device); None: all there are.
+        feature_dropout: Share of feature values that training treats as missing.
+        history: none | mean | recency: how the items of the history are pooled.
+        history_length: Items of the history looked at, the newest ones.
+        history_table: own | shared: a table of item vectors for histories, or the item tower's.
+        decay: Weight of an item against the next newer one, in (0, 1] (recency only).
+        exponent: Power of the sum of weights that divides the pooled sum, in [0, 1] (recency only;
+            the mean has 1).
+        history_dropout: Share of the history's items that training takes out.
+        combine: sum | concat: how id, features, context and history become one vector.
+        hidden: Width of each hidden layer; empty for none.
+        dropout: Share of the hidden values that training sets to zero.
+        norm: none | layer_norm | batch_norm, in the hidden layers.
+    """
+
+    use_id: bool = True
+    id_dropout: float = 0.1
+    features: tuple[str, ...] | None = None
+    context: tuple[str, ...] | None = None
+    feature_dropout: float = 0.1
+    history: str = "recency"
+    history_length: int = 50
+    history_table: str = "own"
+    decay: float = 0.9
+    exponent: float = 0.5
+    history_dropout: float = 0.3
+    combine: str = "sum"
+    hidden: tuple[int, ...] = ()
+    dropout: float = 0.0
+    norm: str = "none"
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        name = "model.user_tower"
+        _check_shares(self, name, "id_dropout", "feature_dropout", "history_dropout", "dropout")
+        _check_choice(f"{name}.history", self.history, HISTORIES)
+        _check_choice(f"{name}.history_table", self.history_table, HISTORY_TABLES)
+        _check_layers(self, name)
+        if self.history_length < 1:
+            raise ConfigError(
+                f"{name}.history_length must be at least 1, got {self.history_length}."
+            )
+        if not 0 < self.decay <= 1:
+            raise ConfigError(f"{name}.decay must be above 0 and at most 1, got {self.decay}.")
+        if not 0 <= self.exponent <= 1:
+            raise ConfigError(f"{name}.exponent must be from 0 to 1, got {self.exponent}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemTowerSpec:
+    """What the item tower reads and how it puts the pieces together; as in `UserTowerSpec`."""
+
+    use_id: bool = True
+    id_dropout: float = 0.1
+    features: tuple[str, ...] | None = None
+    feature_dropout: float = 0.1
+    combine: str = "sum"
+    hidden: tuple[int, ...] = ()
+    dropout: float = 0.0
+    norm: str = "none"
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        name = "model.item_tower"
+        _check_shares(self, name, "id_dropout", "feature_dropout", "dropout")
+        _check_layers(self, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """A two-tower model.
+
+    Attributes:
+        embedding_dim: Width of every embedding and of both towers' outputs.
+        user_tower: The user tower.
+        item_tower: The item tower.
+        normalize: Whether both towers' outputs have length 1, so that scores are cosines.
+        item_bias: Whether each item has a learned number added to its scores. It is one more
+            dimension of the item's vector, against a constant 1 in the user's.
+        temperature: What divides scores before the softmax; where it starts, if learned.
+        learn_temperature: Whether it is learned.
+        min_temperature: Lower bound of a learned temperature.
+        max_temperature: Upper bound of a learned temperature.
+        init_std: Standard deviation of the first values of every embedding.
+    """
+
+    embedding_dim: int = 64
+    user_tower: UserTowerSpec = field(default_factory=UserTowerSpec)
+    item_tower: ItemTowerSpec = field(default_factory=ItemTowerSpec)
+    normalize: bool = False
+    item_bias: bool = False
+    temperature: float = 1.0
+    learn_temperature: bool = False
+    min_temperature: float = 0.01
+    max_temperature: float = 10.0
+    init_std: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Check the ranges, and settings of the two towers that exclude each other."""
+        if self.embedding_dim < 1:
+            raise ConfigError(f"model.embedding_dim must be at least 1, got {self.embedding_dim}.")
+        for name in ("temperature", "init_std"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ConfigError(f"model.{name} must be above 0, got {getattr(self, name)}.")
+        bounds = self.min_temperature, self.max_temperature
+        if self.learn_temperature and not 0 < bounds[0] < self.temperature < bounds[1]:
+            raise ConfigError(
+                "model.temperature must lie between model.min_temperature (above 0) and "
+                f"model.max_temperature where it is learned, got {self.temperature} "
+                f"for {bounds[0]} to {bounds[1]}."
+            )
+        shares_table = self.user_tower.history != "none"
+        shares_table &= self.user_tower.history_table == "shared"
+        if shares_table and not self.item_tower.use_id:
+            raise ConfigError(
+                "model.user_tower.history_table=shared reads the vectors of item ids, which "
+                "model.item_tower.use_id=false leaves out; use history_table=own."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Read what `to_json` gave.
+
+        Raises:
+            FormatError: It is not the specification of a model of this version.
+        """
+        towers = {"user_tower": UserTowerSpec, "item_tower": ItemTowerSpec}
+        try:
+            parts = {name: kind(**_typed(kind, value[name])) for name, kind in towers.items()}
+            return cls(**_typed(cls, {**value, **parts}))
+        except (TypeError, KeyError, ConfigError) as error:
+            raise FormatError(f"The model's specification is damaged: {error}") from error
+
+
+def _typed(kind: type, values: dict[str, Any]) -> dict[str, Any]:
+    """Turn JSON's lists into tuples and refuse a value of another type than the field's."""
+    typed = {k: tuple(v) if isinstance(v, list) else v for k, v in dict(values).items()}
+    for entry in fields(kind):
+        if entry.name in typed and not _is_a(typed[entry.name], entry.type):
+            raise TypeError(f"`{entry.name}` must not be {typed[entry.name]!r}.")
+    return typed
+
+
+def _is_a(value: Any, wanted: Any) -> bool:
+    if get_origin(wanted) is tuple:
+        return isinstance(value, tuple) and all(_is_a(part, get_args(wanted)[0]) for part in value)
+    if not isinstance(wanted, type):
+        return any(_is_a(value, choice) for choice in get_args(wanted))
+    if isinstance(value, bool) or wanted is bool:
+        return isinstance(value, bool) and wanted is bool
+    return isinstance(value, (int, float) if wanted is float else wanted)
+
+
+def _check_shares(spec: Any, name: str, *shares: str) -> None:
+    for share in shares:
+        value = getattr(spec, share)
+        if not 0 <= value < 1:
+            raise ConfigError(f"{name}.{share} must be at least 0 and below 1, got {value}.")
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+
+
+def _check_layers(spec: UserTowerSpec | ItemTowerSpec, name: str) -> None:
+    _check_choice(f"{name}.combine", spec.combine, COMBINATIONS)
+    _check_choice(f"{name}.norm", spec.norm, NORMS)
+    if any(width < 1 for width in spec.hidden):
+        raise ConfigError(f"{name}.hidden must hold widths of at least 1, got {list(spec.hidden)}.")

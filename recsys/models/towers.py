@@ -1,0 +1,205 @@
+"""The user tower and the item tower: pieces of width D, put together, then a few layers.
+
+Dimensions: B rows, L items in a history, D embedding width.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from recsys.data import FeatureSchema, FeatureSpec, FeatureTable
+from recsys.foundations import ConfigError
+from recsys.models.embeddings import EmbeddingTable, IdRows
+from recsys.models.feature_encoder import FeatureEncoder
+from recsys.models.history_encoder import HistoryEncoder
+from recsys.models.mlp import build_mlp
+from recsys.models.spec import ItemTowerSpec, ModelSpec, UserTowerSpec
+
+
+class UserTower(nn.Module):
+    """Id, features, context and history of a user as one vector.
+
+    Args:
+        spec: The model; `spec.user_tower` is what is built here.
+        num_users: Users with a row of their own.
+        num_items: Items with a row of their own.
+        features: Schema of the user features.
+        context: Schema of the interaction's own columns.
+        sparse: Whether the gradients of embedding tables are sparse.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        *,
+        num_users: int,
+        num_items: int,
+        features: FeatureSchema,
+        context: FeatureSchema,
+        sparse: bool,
+    ) -> None:
+        super().__init__()
+        tower, dim, init_std = spec.user_tower, spec.embedding_dim, spec.init_std
+        self.rows = IdRows(num_users, dropout=tower.id_dropout, trained=None)
+        self.ids = _build_ids(num_users, dim, init_std, sparse) if tower.use_id else None
+        read = _select(features, tower.features, "model.user_tower.features")
+        read_context = _select(context, tower.context, "model.user_tower.context")
+        rate = tower.feature_dropout
+        self.features = FeatureEncoder(read, dim, dropout=rate, init_std=init_std, sparse=sparse)
+        self.context = FeatureEncoder(
+            read_context, dim, dropout=rate, init_std=init_std, sparse=sparse
+        )
+        self.history = _build_history(tower, dim, init_std)
+        self.history_table = None
+        if self.history is not None and tower.history_table == "own":
+            self.history_table = EmbeddingTable(num_items, dim, init_std=init_std, sparse=sparse)
+
+        num_pieces = tower.use_id + len(read) + len(read_context) + (self.history is not None)
+        if num_pieces == 0:
+            raise ConfigError(
+                "The user tower has nothing to read: set at least one of model.user_tower.use_id, "
+                "model.user_tower.features, model.user_tower.context and model.user_tower.history "
+                "to what the data holds."
+            )
+        self.combine = Combine(tower, num_pieces, dim)
+
+    def forward(
+        self,
+        rows: Tensor,
+        features: FeatureTable,
+        context: FeatureTable,
+        *,
+        histories: Tensor,
+        known: Tensor,
+        item_ids: EmbeddingTable | None,
+    ) -> Tensor:
+        """Embed users.
+
+        Args:
+            rows: [B], int64, -1 or num_users and above: unknown.
+            features: B rows.
+            context: B rows.
+            histories: [B, L], int64, item rows, newest first.
+            known: [B, L], bool, which entries of `histories` are items with a vector.
+            item_ids: The item tower's id table, for a history that shares it.
+
+        Returns:
+            [B, D].
+        """
+        pieces = [] if self.ids is None else [self.ids(self.rows(rows))]
+        pieces += self.features(features, rows.device)
+        pieces += self.context(context, rows.device)
+        if self.history is not None:
+            table = item_ids if self.history_table is None else self.history_table
+            pieces.append(self.history(histories, known, table))
+        return self.combine(pieces)  # type: ignore[no-any-return]
+
+
+class ItemTower(nn.Module):
+    """Id and features of an item as one vector.
+
+    Args:
+        spec: The model; `spec.item_tower` is what is built here.
+        num_items: Items with a row of their own.
+        features: Schema of the item features.
+        trained: [num_items], bool, items that occur in training; None: all do.
+        sparse: Whether the gradients of embedding tables are sparse.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        *,
+        num_items: int,
+        features: FeatureSchema,
+        trained: Tensor | None,
+        sparse: bool,
+    ) -> None:
+        super().__init__()
+        tower, dim, init_std = spec.item_tower, spec.embedding_dim, spec.init_std
+        self.rows = IdRows(num_items, dropout=tower.id_dropout, trained=trained)
+        self.ids = _build_ids(num_items, dim, init_std, sparse) if tower.use_id else None
+        read = _select(features, tower.features, "model.item_tower.features")
+        self.features = FeatureEncoder(
+            read, dim, dropout=tower.feature_dropout, init_std=init_std, sparse=sparse
+        )
+        # Biases start at zero: at first no item is preferred.
+        self.bias = None
+        if spec.item_bias:
+            self.bias = EmbeddingTable(num_items + 1, 1, init_std=0.0, sparse=sparse)
+        if not tower.use_id and not read:
+            raise ConfigError(
+                "The item tower has nothing to read: set at least one of model.item_tower.use_id "
+                "and model.item_tower.features to what the data holds."
+            )
+        self.combine = Combine(tower, tower.use_id + len(read), dim)
+
+    def forward(self, rows: Tensor, features: FeatureTable) -> tuple[Tensor, Tensor | None]:
+        """Embed items.
+
+        Args:
+            rows: [B], int64, -1 or num_items and above: unknown.
+            features: B rows.
+
+        Returns:
+            [B, D], and the biases [B, 1] if the tower has them.
+        """
+        table_rows = self.rows(rows)  # one draw of dropout for the vector and the bias
+        pieces = [] if self.ids is None else [self.ids(table_rows)]
+        pieces += self.features(features, rows.device)
+        bias = None if self.bias is None else self.bias(table_rows)
+        return self.combine(pieces), bias
+
+
+class Combine(nn.Module):
+    """Sum or concatenate pieces, then the layers on top.
+
+    Concatenated pieces go through at least one linear layer, which brings them back to width D.
+
+    Args:
+        spec: The tower's settings.
+        num_pieces: Pieces of width D that enter.
+        dim: D.
+    """
+
+    def __init__(self, spec: UserTowerSpec | ItemTowerSpec, num_pieces: int, dim: int) -> None:
+        super().__init__()
+        self.concat = spec.combine == "concat"
+        width = dim * num_pieces if self.concat else dim
+        self.layers = build_mlp(width, spec.hidden, dim, norm=spec.norm, dropout=spec.dropout)
+
+    def forward(self, pieces: list[Tensor]) -> Tensor:
+        """Combine pieces of [B, D]: [B, D]."""
+        if self.concat:
+            return self.layers(torch.cat(pieces, dim=1))  # type: ignore[no-any-return]
+        total = pieces[0]
+        for piece in pieces[1:]:
+            total = total + piece
+        return self.layers(total)  # type: ignore[no-any-return]
+
+
+def _build_ids(num_ids: int, dim: int, init_std: float, sparse: bool) -> EmbeddingTable:
+    return EmbeddingTable(num_ids + 1, dim, init_std=init_std, sparse=sparse)
+
+
+def _build_history(tower: UserTowerSpec, dim: int, init_std: float) -> HistoryEncoder | None:
+    if tower.history == "none":
+        return None
+    is_mean = tower.history == "mean"
+    return HistoryEncoder(
+        dim,
+        length=tower.history_length,
+        decay=1.0 if is_mean else tower.decay,
+        exponent=1.0 if is_mean else tower.exponent,
+        dropout=tower.history_dropout,
+        init_std=init_std,
+    )
+
+
+def _select(schema: FeatureSchema, names: tuple[str, ...] | None, key: str) -> list[FeatureSpec]:
+    """Pick features by name, in the order named; None picks all."""
+    held = {spec.name: spec for spec in schema.specs}
+    unknown = [name for name in names or () if name not in held]
+    if unknown:
+        there = ", ".join(held) if held else "none at all"
+        raise ConfigError(f"{key} names {unknown[0]!r}, but the data holds {there}.")
+    return list(held.values()) if names is None else [held[name] for name in names]

@@ -1,0 +1,165 @@
+"""The two-tower model: queries and candidates as vectors whose inner product is the score.
+
+Dimensions: B queries, C candidates, L items in a history, D embedding width, E output width (D,
+or D + 1 with an item bias).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from recsys.data import FeatureSchema, FeatureTable
+from recsys.foundations import ArgumentError, ShapeError, check_shape
+from recsys.models.embeddings import EmbeddingTable
+from recsys.models.feature_encoder import to_tensor
+from recsys.models.inputs import QueryInputs
+from recsys.models.spec import ModelSpec
+from recsys.models.temperature import FixedTemperature, LearnedTemperature
+from recsys.models.towers import ItemTower, UserTower
+
+
+class TwoTower(nn.Module):
+    """Two towers and the temperature of their scores; `build_two_tower` makes one.
+
+    The score of a query for a candidate is the inner product of their embeddings, in training as
+    in search. With `spec.normalize` both have length 1 before the bias is added; the bias is then
+    one more dimension, against a 1 in every query.
+
+    Args:
+        spec: What the model is made of.
+        user_tower: The user tower.
+        item_tower: The item tower.
+    """
+
+    def __init__(self, spec: ModelSpec, user_tower: UserTower, item_tower: ItemTower) -> None:
+        super().__init__()
+        self.spec = spec
+        self.user_tower, self.item_tower = user_tower, item_tower
+        self.temperature: FixedTemperature | LearnedTemperature = FixedTemperature(spec.temperature)
+        if spec.learn_temperature:
+            self.temperature = LearnedTemperature(
+                spec.temperature, low=spec.min_temperature, high=spec.max_temperature
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters lie."""
+        return next(self.parameters()).device
+
+    @property
+    def output_dim(self) -> int:
+        """Width of the embeddings: E."""
+        return self.spec.embedding_dim + self.spec.item_bias
+
+    @property
+    def history_length(self) -> int:
+        """Items of a history that the model looks at; 0 if none."""
+        return 0 if self.user_tower.history is None else self.user_tower.history.length
+
+    def embed_queries(self, inputs: QueryInputs) -> Tensor:
+        """Embed queries: [B, E], on the model's device.
+
+        Raises:
+            ArgumentError: A history holds a row that is no item.
+        """
+        num_items = self.item_tower.rows.num_ids
+        histories = inputs.histories[:, : self.history_length]
+        if histories.size and histories.max() >= num_items:
+            raise ArgumentError(
+                f"`histories` must hold rows below {num_items}, got {histories.max()}."
+            )
+        item_rows = to_tensor(histories, self.device, torch.int64)
+        embeddings = self.user_tower(
+            to_tensor(inputs.user_rows, self.device, torch.int64),
+            inputs.features,
+            inputs.context,
+            histories=item_rows,
+            known=self.item_tower.rows.known(item_rows),
+            item_ids=self.item_tower.ids,
+        )  # [B, D]
+        embeddings = self._scaled(embeddings)
+        if not self.spec.item_bias:
+            return embeddings
+        return torch.cat([embeddings, torch.ones_like(embeddings[:, :1])], dim=1)
+
+    def embed_candidates(self, rows: NDArray[np.int64] | Tensor, features: FeatureTable) -> Tensor:
+        """Embed candidates: [C, E], on the model's device.
+
+        Args:
+            rows: [C], int64; -1 or num_items and above: an item that the model does not know.
+            features: C rows, those of the candidates.
+
+        Raises:
+            ShapeError: The two disagree.
+        """
+        if isinstance(rows, np.ndarray):
+            rows = to_tensor(rows, self.device, torch.int64)
+        check_shape("rows", rows, None)
+        if len(features) != len(rows):
+            raise ShapeError(f"`features` must have {len(rows)} rows, got {len(features)}.")
+        embeddings, bias = self.item_tower(rows.to(self.device), features)
+        embeddings = self._scaled(embeddings)
+        return embeddings if bias is None else torch.cat([embeddings, bias], dim=1)
+
+    def _scaled(self, embeddings: Tensor) -> Tensor:
+        if not self.spec.normalize:
+            return embeddings
+        # The small number keeps the gradient finite at zero; at length 1 it is below rounding.
+        squares = embeddings.square().sum(dim=1, keepdim=True)
+        return embeddings * torch.rsqrt(squares + 1e-8)
+
+    def tables(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Give name and values of each embedding table, the parameters with sparse gradients."""
+        for name, module in self.named_modules():
+            if isinstance(module, EmbeddingTable):
+                yield f"{name}.weight", module.weight
+
+
+def build_two_tower(
+    spec: ModelSpec,
+    *,
+    num_users: int,
+    num_items: int,
+    user_schema: FeatureSchema,
+    item_schema: FeatureSchema,
+    context_schema: FeatureSchema,
+    item_counts: NDArray[np.int64] | None = None,
+    sparse: bool = True,
+) -> TwoTower:
+    """Build a model; its first values come from torch's global generator.
+
+    Args:
+        spec: What it is made of.
+        num_users: Users with a row of their own.
+        num_items: Candidates, each with a row of its own.
+        user_schema: The user features that the data holds.
+        item_schema: The item features that the data holds.
+        context_schema: The columns of the interaction itself that the data holds.
+        item_counts: [num_items], training events of each item. One without any is embedded by its
+            features and the vector of unknown items, and is left out of histories. None: every
+            item has its own vector. To load saved values, give what was given when they were made;
+            the counts themselves may be any.
+        sparse: Whether the gradients of embedding tables are sparse.
+
+    Raises:
+        ConfigError: A feature is named that the data lacks, or a tower has nothing to read.
+    """
+    trained = None
+    if item_counts is not None:
+        check_shape("item_counts", item_counts, num_items)
+        trained = torch.from_numpy(np.asarray(item_counts) > 0)
+    user_tower = UserTower(
+        spec,
+        num_users=num_users,
+        num_items=num_items,
+        features=user_schema,
+        context=context_schema,
+        sparse=sparse,
+    )
+    item_tower = ItemTower(
+        spec, num_items=num_items, features=item_schema, trained=trained, sparse=sparse
+    )
+    return TwoTower(spec, user_tower, item_tower)
