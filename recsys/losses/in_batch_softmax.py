@@ -1,0 +1,95 @@
+"""Softmax over the batch's own positives, and further candidates behind them.
+
+Dimensions: B queries, K candidates of which the first B are the positives, D embedding width.
+"""
+
+import torch
+from torch import Tensor
+
+from recsys.foundations import ShapeError, check_positive, check_shape
+from recsys.losses import softmax_core as core
+
+
+def in_batch_softmax_loss(
+    query_embeddings: Tensor,
+    candidate_embeddings: Tensor,
+    *,
+    candidate_rows: Tensor | None,
+    candidate_log_q: Tensor | None,
+    temperature: float | Tensor,
+    candidate_biases: Tensor | None = None,
+    candidate_mask: Tensor | None = None,
+    num_hard_negatives: int | None = None,
+) -> Tensor:
+    """Compute the cross-entropy of each query's positive against the batch's candidates.
+
+    Query b's positive is candidate b. In this order: divide by the temperature, subtract
+    ``log_q``, remove accidental hits, mask, keep the hardest.
+
+    Args:
+        query_embeddings: [B, D], float.
+        candidate_embeddings: [K, D], K at least B; those from B on are extra negatives.
+        candidate_rows: [K], int64; a candidate with the row of the query's positive leaves that
+            query's denominator. None: every other candidate stays.
+        candidate_log_q: [K], natural log of the expected count; None: no correction.
+        temperature: Divides the scores, not ``log_q``; above 0. A scalar tensor if it is learned.
+        candidate_biases: [K]; part of the score. None: no bias.
+        candidate_mask: [B, K], bool; True is considered. The positive is whatever it says.
+        num_hard_negatives: Keep only so many negatives of the highest logits a query; if there are
+            fewer, all. None: keep all.
+
+    Returns:
+        [B], float32 or wider, in nats; not reduced. 0, with gradient 0, where no negative is left.
+
+    Raises:
+        ShapeError: Two arguments disagree in B, K or D, or K is below B.
+        ArgumentError: `temperature` or `num_hard_negatives` is not above 0.
+
+    Source:
+        "Sampling-bias-corrected neural modeling for large corpus item recommendations", RecSys
+        2019. Differs: Q is given, not estimated here, and never clipped.
+    """
+    _check_shapes(query_embeddings, candidate_embeddings, candidate_mask)
+    for name, given in (
+        ("candidate_rows", candidate_rows),
+        ("candidate_log_q", candidate_log_q),
+        ("candidate_biases", candidate_biases),
+    ):
+        core.check_optional(name, given, len(candidate_embeddings))
+    batch = len(query_embeddings)
+    with torch.autocast(query_embeddings.device.type, enabled=False):
+        queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
+        scores = core.score_candidates(queries, candidate_embeddings)  # [B, K]
+        logits = core.correct(scores, candidate_biases, candidate_log_q, temperature)
+        removed = _find_removed(batch, candidate_rows, logits, candidate_mask)
+        negatives = logits.masked_fill(removed, float("-inf"))
+        if num_hard_negatives is not None:
+            check_positive("num_hard_negatives", num_hard_negatives)
+            negatives = negatives.topk(min(num_hard_negatives, negatives.shape[1]), dim=1).values
+        return core.contrast(logits.diagonal(), negatives, None)
+
+
+def _find_removed(
+    batch: int, candidate_rows: Tensor | None, logits: Tensor, candidate_mask: Tensor | None
+) -> Tensor:
+    own_columns = torch.arange(batch, device=logits.device)
+    if candidate_rows is None:
+        removed = torch.zeros_like(logits, dtype=torch.bool)
+    else:
+        removed = candidate_rows[:batch, None] == candidate_rows  # [B, K]
+    removed.scatter_(1, own_columns[:, None], value=True)
+    return removed if candidate_mask is None else removed | ~candidate_mask
+
+
+def _check_shapes(
+    query_embeddings: Tensor, candidate_embeddings: Tensor, candidate_mask: Tensor | None
+) -> None:
+    check_shape("query_embeddings", query_embeddings, None, None)
+    batch, width = query_embeddings.shape
+    check_shape("candidate_embeddings", candidate_embeddings, None, width)
+    if len(candidate_embeddings) < batch:
+        raise ShapeError(
+            f"`candidate_embeddings` must begin with one positive for each of the {batch} queries, "
+            f"got {len(candidate_embeddings)} rows."
+        )
+    core.check_optional("candidate_mask", candidate_mask, batch, len(candidate_embeddings))

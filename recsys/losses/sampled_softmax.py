@@ -1,0 +1,126 @@
+"""Sampled softmax with logQ correction.
+
+Dimensions: B queries in the batch, T positives a query, S sampled candidates, D embedding width.
+"""
+
+import torch
+from torch import Tensor
+
+from recsys.foundations import check_shape
+from recsys.losses import softmax_core as core
+
+
+def sampled_softmax_loss(
+    query_embeddings: Tensor,
+    positive_embeddings: Tensor,
+    sampled_embeddings: Tensor,
+    *,
+    positive_rows: Tensor,
+    sampled_rows: Tensor,
+    positive_log_q: Tensor | None,
+    sampled_log_q: Tensor | None,
+    temperature: float | Tensor,
+    positive_biases: Tensor | None = None,
+    sampled_biases: Tensor | None = None,
+    own_columns: Tensor | None = None,
+    remove_accidental_hits: bool = True,
+) -> Tensor:
+    """Compute the cross-entropy of each positive against the sampled candidates.
+
+    A softmax over the positive and S sampled candidates stands for the one over the catalogue:
+    ``logit = (<query, candidate> + bias) / temperature - log_q``, which undoes the sampler's
+    preferences. A sampled candidate that is a positive of the query (an accidental hit) leaves its
+    row. With several positives all of them stand in the denominator, and the loss is the mean of
+    their cross-entropies.
+
+    Args:
+        query_embeddings: [B, D], float.
+        positive_embeddings: [B, D]; row b is the candidate that query b chose. Or [B, T, D].
+        sampled_embeddings: [S, D], shared by all queries of the batch. Or [B, S, D].
+        positive_rows: [B] or [B, T], int64, in the catalogue.
+        sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
+        positive_log_q: [B] or [B, T], natural log of the positive's expected count in the sample.
+            None with `sampled_log_q`: no correction.
+        sampled_log_q: [S] or [B, S], likewise; finite (the sampler checks it). Adding one constant
+            to both ``log_q`` changes nothing.
+        temperature: Divides the scores, not ``log_q``; above 0. A scalar tensor if it is learned.
+        positive_biases: [B] or [B, T]; part of the score. None: no bias.
+        sampled_biases: [S] or [B, S], likewise.
+        own_columns: [B], int64; the column that holds the query's own positive by construction
+            (in-batch draws), which leaves its row even where accidental hits stay.
+        remove_accidental_hits: False keeps accidental hits as ordinary candidates.
+
+    Returns:
+        [B], float32 or wider, in nats; not reduced, so that the caller can weigh the queries.
+
+    Raises:
+        ShapeError: Two arguments disagree in B, T, S or D.
+        ArgumentError: `temperature` is not above 0; only one ``log_q`` is given.
+
+    Source:
+        "On using very large target vocabulary for neural machine translation", ACL 2015; logQ for
+        two towers in "Sampling-bias-corrected neural modeling for large corpus item
+        recommendations", RecSys 2019. Differs: Q is given, not estimated here.
+    """
+    core.check_log_q_pair(positive_log_q, sampled_log_q)
+    _check_query_and_positives(
+        query_embeddings, positive_embeddings, positive_rows, positive_log_q, positive_biases
+    )
+    _check_sampled(
+        query_embeddings, sampled_embeddings, sampled_rows, sampled_log_q, sampled_biases
+    )
+    with torch.autocast(query_embeddings.device.type, enabled=False):
+        queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
+        positive_logits = core.correct(
+            core.score_positives(queries, positive_embeddings),
+            positive_biases,
+            positive_log_q,
+            temperature,
+        )  # as positive_rows
+        sampled_logits = core.correct(
+            core.score_candidates(queries, sampled_embeddings),
+            sampled_biases,
+            sampled_log_q,
+            temperature,
+        )  # [B, S]
+        removed = core.find_removed(
+            positive_rows if remove_accidental_hits else None, sampled_rows, own_columns
+        )
+        return core.contrast(positive_logits, sampled_logits, removed)
+
+
+def _check_query_and_positives(
+    query_embeddings: Tensor,
+    positive_embeddings: Tensor,
+    positive_rows: Tensor,
+    positive_log_q: Tensor | None,
+    positive_biases: Tensor | None,
+) -> None:
+    check_shape("query_embeddings", query_embeddings, None, None)
+    batch, width = query_embeddings.shape
+    if positive_embeddings.dim() == 3:
+        check_shape("positive_embeddings", positive_embeddings, batch, None, width)
+    else:
+        check_shape("positive_embeddings", positive_embeddings, batch, width)
+    shape = positive_embeddings.shape[:-1]  # [B] or [B, T]
+    check_shape("positive_rows", positive_rows, *shape)
+    core.check_optional("positive_log_q", positive_log_q, *shape)
+    core.check_optional("positive_biases", positive_biases, *shape)
+
+
+def _check_sampled(
+    query_embeddings: Tensor,
+    sampled_embeddings: Tensor,
+    sampled_rows: Tensor,
+    sampled_log_q: Tensor | None,
+    sampled_biases: Tensor | None,
+) -> None:
+    batch, width = query_embeddings.shape
+    if sampled_rows.dim() == 2:
+        check_shape("sampled_rows", sampled_rows, batch, None)
+    else:
+        check_shape("sampled_rows", sampled_rows, None)
+    shape = sampled_rows.shape  # [S] or [B, S]
+    check_shape("sampled_embeddings", sampled_embeddings, *shape, width)
+    core.check_optional("sampled_log_q", sampled_log_q, *shape)
+    core.check_optional("sampled_biases", sampled_biases, *shape)
