@@ -1,0 +1,1 @@
+"""The value of every setting, in Hydra groups; installed as recsys.conf."""

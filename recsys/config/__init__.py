@@ -1,0 +1,27 @@
+"""Types and ranges of every setting, and the bridge from settings to objects."""
+
+from recsys.config.load import compose_config, flatten, load, register_schemas, to_plain
+from recsys.config.schema_stages import (
+    EvaluateConfig,
+    NeighboursConfig,
+    PrepareConfig,
+    RecommendConfig,
+    ReindexConfig,
+    ServeConfig,
+    TrainConfig,
+)
+
+__all__ = [
+    "EvaluateConfig",
+    "NeighboursConfig",
+    "PrepareConfig",
+    "RecommendConfig",
+    "ReindexConfig",
+    "ServeConfig",
+    "TrainConfig",
+    "compose_config",
+    "flatten",
+    "load",
+    "register_schemas",
+    "to_plain",
+]

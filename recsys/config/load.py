@@ -1,0 +1,173 @@
+"""From the composed tree to checked dataclasses; `DictConfig` ends here."""
+
+import dataclasses
+import os
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hydra import compose, initialize_config_module
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from recsys.config import schema_data, schema_model, schema_stages, schema_training
+from recsys.foundations import ConfigError
+
+Config = TypeVar("Config", bound=schema_stages.StageConfig)
+
+_STARTED = f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}-{uuid.uuid4().hex[:6]}"  # one a process
+
+_STAGES = {
+    "prepare": schema_stages.PrepareConfig,
+    "train": schema_stages.TrainConfig,
+    "evaluate": schema_stages.EvaluateConfig,
+    "recommend": schema_stages.RecommendConfig,
+    "neighbours": schema_stages.NeighboursConfig,
+    "index": schema_stages.ReindexConfig,
+    "serve": schema_stages.ServeConfig,
+}
+_GROUPS: dict[str, dict[str, type]] = {
+    "dataset": {
+        "ml-100k": schema_data.Ml100kConfig,
+        "synthetic": schema_data.SyntheticConfig,
+        "table": schema_data.TableConfig,
+    },
+    "split": {"split": schema_data.SplitConfig},
+    "features": {"features": schema_data.FeaturesConfig},
+    "model": {"model": schema_model.ModelConfig},
+    "loss": {
+        "full_softmax": schema_model.FullSoftmaxConfig,
+        "in_batch": schema_model.InBatchConfig,
+        "sampled_softmax": schema_model.SampledSoftmaxConfig,
+        "mixed": schema_model.MixedConfig,
+    },
+    "sampler": {
+        "uniform": schema_model.UniformConfig,
+        "popularity": schema_model.PopularityConfig,
+    },
+    "optimizer": {"optimizer": schema_model.OptimizerConfig},
+    "trainer": {"trainer": schema_training.TrainerConfig},
+    "index": {"index": schema_training.IndexConfig},
+    "evaluation": {"evaluation": schema_training.EvaluationConfig},
+    "tracking": {
+        "mlflow": schema_training.MlflowConfig,
+        "none": schema_training.NoTrackingConfig,
+    },
+}
+
+
+def register_schemas() -> None:
+    """Tell Hydra the schemas, under the names that the defaults lists use. Idempotent."""
+    store = ConfigStore.instance()
+    for stage, schema in _STAGES.items():
+        store.store(name=f"{stage}_schema", node=schema)
+    for group, choices in _GROUPS.items():
+        for choice, schema in choices.items():
+            store.store(group=group, name=f"{choice}_schema", node=schema)
+    OmegaConf.register_new_resolver("started", lambda: _STARTED, replace=True)
+    OmegaConf.register_new_resolver("expand", os.path.expanduser, replace=True)
+
+
+def load(tree: DictConfig, schema: type[Config], *, folder: Path | None = None) -> Config:
+    """Turn a composed tree into the schema's dataclass, checked, with absolute paths.
+
+    Args:
+        tree: As Hydra composed it.
+        schema: The stage's schema.
+        folder: Where relative paths start; where the user stands if not given.
+
+    Raises:
+        ConfigError: A value is missing, of a wrong type or out of range; the key is named.
+    """
+    tree = tree.copy()
+    OmegaConf.set_struct(tree, False)
+    tree.pop("experiment", None)
+    try:
+        config = OmegaConf.to_object(tree)
+    except MissingMandatoryValue as error:
+        key = error.full_key or str(error).rpartition(": ")[2]
+        raise ConfigError(f"{key} must be given: {key}=...") from error
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+    if not isinstance(config, schema):
+        raise ConfigError(f"the settings do not make a {schema.__name__}.")
+    _resolve_paths(config, folder or Path.cwd())
+    return config
+
+
+def compose_config(stage: str, schema: type[Config], settings: Mapping[str, Any]) -> Config:
+    """Compose a stage's settings without the command line.
+
+    Args:
+        stage: The name of the primary file, such as `train`.
+        schema: Its schema.
+        settings: Key, dots inside -> value; the choice of a group is the group's own key.
+
+    Raises:
+        ConfigError: As `load`.
+    """
+    register_schemas()
+    overrides = [f"{key}={_literal(value)}" for key, value in settings.items()]
+    with initialize_config_module(config_module="recsys.conf", version_base="1.3"):
+        return load(compose(stage, overrides=overrides), schema)
+
+
+def _literal(value: Any) -> str:
+    """Write a value in Hydra's grammar of overrides."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{" + ",".join(f"{key}:{_literal(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(_literal, value)) + "]"
+        case _:
+            text = str(value).replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{text}'"
+
+
+def _resolve_paths(config: Any, folder: Path) -> None:
+    for item in dataclasses.fields(config):
+        value = getattr(config, item.name)
+        if item.metadata.get("path"):
+            setattr(config, item.name, _absolute(value, folder))
+        elif dataclasses.is_dataclass(value):
+            _resolve_paths(value, folder)
+
+
+def _absolute(value: Any, folder: Path) -> Any:
+    if isinstance(value, list):
+        return [_absolute(item, folder) for item in value]
+    if not isinstance(value, str) or "://" in value:
+        return value  # null, or a URI
+    return os.path.normpath(folder / Path(value).expanduser())
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Flatten a dataclass to dotted keys; lists and dictionaries of values stay whole."""
+    flat: dict[str, Any] = {}
+    for item in dataclasses.fields(config):
+        value = getattr(config, item.name)
+        if dataclasses.is_dataclass(value):
+            flat |= flatten(value, f"{prefix}{item.name}.")
+        else:
+            flat[prefix + item.name] = to_plain(value)
+    return flat
+
+
+def to_plain(value: Any) -> Any:
+    """Turn dataclasses inside into dictionaries, for JSON and YAML."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    return value

@@ -1,0 +1,29 @@
+"""Checks of settings: each raises one sentence that names the key, or returns nothing."""
+
+from collections.abc import Collection
+
+from recsys.foundations import ConfigError
+
+
+def at_least(key: str, value: float, least: float) -> None:
+    """Check a lower bound; NaN is refused."""
+    if not value >= least:
+        raise ConfigError(f"{key} must be at least {least:g}, got {value}.")
+
+
+def above(key: str, value: float, bound: float) -> None:
+    """Check a strict lower bound; NaN and infinity are refused."""
+    if not bound < value < float("inf"):
+        raise ConfigError(f"{key} must be above {bound:g}, got {value}.")
+
+
+def share(key: str, value: float) -> None:
+    """Check a share in [0, 1)."""
+    if not 0 <= value < 1:
+        raise ConfigError(f"{key} must be at least 0 and below 1, got {value}.")
+
+
+def one_of(key: str, value: str, choices: Collection[str]) -> None:
+    """Check a choice by name."""
+    if value not in choices:
+        raise ConfigError(f"{key} must be one of {', '.join(choices)}, got {value!r}.")

@@ -1,0 +1,224 @@
+"""Settings of the model, loss, sampler and optimizer groups: types and ranges."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from omegaconf import MISSING
+
+from recsys.config.ranges import above, at_least, one_of, share
+from recsys.foundations import ConfigError
+
+
+@dataclass(kw_only=True)
+class UserHistoryConfig:
+    """The part of the user tower that reads the user's earlier items."""
+
+    encoder: str = MISSING
+    length: int = MISSING  # the newest events that are read
+    decay: float = MISSING  # recency: weight of an event is decay ** age; above 0, at most 1
+    exponent: float = MISSING  # the sum is divided by (sum of weights) ** exponent
+    dropout: float = MISSING  # share of the history items left out at random in training
+    table: str = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        one_of("model.user_tower.history.encoder", self.encoder, ("none", "mean", "recency"))
+        at_least("model.user_tower.history.length", self.length, 1)
+        if not 0 < self.decay <= 1:
+            raise ConfigError(
+                f"model.user_tower.history.decay must be above 0 and at most 1, got {self.decay}."
+            )
+        at_least("model.user_tower.history.exponent", self.exponent, 0)
+        share("model.user_tower.history.dropout", self.dropout)
+        one_of("model.user_tower.history.table", self.table, ("own", "shared"))
+
+
+@dataclass(kw_only=True)
+class UserTowerConfig:
+    """What the user side reads and the layers on top."""
+
+    use_id: bool = MISSING
+    id_dropout: float = MISSING  # trains the row that unknown users share
+    features: Any = MISSING  # all, or a list of names
+    context: Any = MISSING  # all, or a list of names
+    history: UserHistoryConfig = MISSING
+    hidden: list[int] = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        share("model.user_tower.id_dropout", self.id_dropout)
+        check_names("model.user_tower.features", self.features)
+        check_names("model.user_tower.context", self.context)
+        check_widths("model.user_tower.hidden", self.hidden)
+
+
+@dataclass(kw_only=True)
+class ItemTowerConfig:
+    """What the item side reads and the layers on top."""
+
+    use_id: bool = MISSING
+    id_dropout: float = MISSING  # trains the row that unknown items share
+    features: Any = MISSING  # all, or a list of names
+    hidden: list[int] = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        share("model.item_tower.id_dropout", self.id_dropout)
+        check_names("model.item_tower.features", self.features)
+        check_widths("model.item_tower.hidden", self.hidden)
+
+
+def check_names(key: str, value: Any) -> None:
+    """Check `all` or a list of names."""
+    if value != "all" and not (isinstance(value, list) and all(isinstance(n, str) for n in value)):
+        raise ConfigError(f"{key} must be `all` or a list of names, got {value!r}.")
+
+
+def check_widths(key: str, value: list[int]) -> None:
+    """Check the widths of hidden layers."""
+    if any(width < 1 for width in value):
+        raise ConfigError(f"{key} must hold widths of at least 1, got {value}.")
+
+
+@dataclass(kw_only=True)
+class TemperatureConfig:
+    """What divides the scores in the softmax; it does not change a ranking."""
+
+    initial: float = MISSING
+    learned: bool = MISSING
+    minimum: float = MISSING
+    maximum: float = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        above("model.temperature.initial", self.initial, 0)
+        above("model.temperature.minimum", self.minimum, 0)
+        if self.learned and not self.minimum <= self.initial <= self.maximum:
+            raise ConfigError(
+                "model.temperature.initial must lie between model.temperature.minimum and "
+                f"model.temperature.maximum, got {self.initial}."
+            )
+
+
+@dataclass(kw_only=True)
+class ModelConfig:
+    """Settings of recsys.models.TwoTower."""
+
+    embedding_dim: int = MISSING
+    combine: str = MISSING  # how the parts of a tower come together
+    dropout: float = MISSING  # between hidden layers
+    normalization: str = MISSING  # between hidden layers
+    normalize: bool = MISSING  # outputs of length 1: cosine in place of the inner product
+    item_bias: bool = MISSING
+    feature_dropout: float = MISSING  # trains the row that unknown categories share
+    init_std: float = MISSING
+    temperature: TemperatureConfig = MISSING
+    user_tower: UserTowerConfig = MISSING
+    item_tower: ItemTowerConfig = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least("model.embedding_dim", self.embedding_dim, 1)
+        one_of("model.combine", self.combine, ("sum", "concat"))
+        share("model.dropout", self.dropout)
+        one_of("model.normalization", self.normalization, ("none", "batch", "layer"))
+        share("model.feature_dropout", self.feature_dropout)
+        above("model.init_std", self.init_std, 0)
+
+
+@dataclass(kw_only=True)
+class LossConfig:
+    """What every loss choice has."""
+
+
+@dataclass(kw_only=True)
+class FullSoftmaxConfig(LossConfig):
+    """The softmax over the whole catalogue: exact, and its cost grows with the catalogue."""
+
+
+@dataclass(kw_only=True)
+class CorrectedLossConfig(LossConfig):
+    """What the losses over a sample of the catalogue have."""
+
+    log_q: str = MISSING
+    mask_accidental_hits: bool = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        one_of("loss.log_q", self.log_q, ("standard", "none"))
+
+
+@dataclass(kw_only=True)
+class InBatchConfig(CorrectedLossConfig):
+    """The batch's own positives as candidates."""
+
+
+@dataclass(kw_only=True)
+class SampledSoftmaxConfig(CorrectedLossConfig):
+    """Candidates drawn by the sampler group, shared by the batch."""
+
+    num_sampled: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        super().__post_init__()
+        at_least("loss.num_sampled", self.num_sampled, 1)
+
+
+@dataclass(kw_only=True)
+class MixedConfig(SampledSoftmaxConfig):
+    """The batch's own positives and drawn candidates, corrected by the sum of both counts."""
+
+
+@dataclass(kw_only=True)
+class SamplerConfig:
+    """What every sampler choice has."""
+
+
+@dataclass(kw_only=True)
+class UniformConfig(SamplerConfig):
+    """Every item alike."""
+
+
+@dataclass(kw_only=True)
+class PopularityConfig(SamplerConfig):
+    """Items by training count ** alpha."""
+
+    alpha: float = MISSING  # 0: uniform; 0.75: as in word2vec; 1: as often as in the log
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if not -1 <= self.alpha <= 1.5:
+            raise ConfigError(f"sampler.alpha must lie between -1 and 1.5, got {self.alpha}.")
+
+
+@dataclass(kw_only=True)
+class OptimizerConfig:
+    """The optimiser of the embedding tables; dense layers train with Adam."""
+
+    name: str = MISSING
+    learning_rate: float = MISSING  # tables
+    dense_learning_rate: float = MISSING
+    weight_decay: float = MISSING  # tables; on the rows of the batch alone
+    dense_weight_decay: float = MISSING
+    schedule: str = MISSING
+    warmup_share: float = MISSING  # share of all steps
+    gradient_clip: float = MISSING  # norm over all gradients; 0: off
+
+    def __post_init__(self) -> None:
+        """Check the ranges and what excludes what."""
+        names = ("rowwise_adagrad", "adagrad", "adam", "lazy_adam", "sgd")
+        one_of("optimizer.name", self.name, names)
+        above("optimizer.learning_rate", self.learning_rate, 0)
+        above("optimizer.dense_learning_rate", self.dense_learning_rate, 0)
+        at_least("optimizer.weight_decay", self.weight_decay, 0)
+        at_least("optimizer.dense_weight_decay", self.dense_weight_decay, 0)
+        one_of("optimizer.schedule", self.schedule, ("constant", "linear", "cosine"))
+        share("optimizer.warmup_share", self.warmup_share)
+        at_least("optimizer.gradient_clip", self.gradient_clip, 0)
+        if self.weight_decay > 0 and self.name in ("adagrad", "lazy_adam", "sgd"):
+            raise ConfigError(
+                f"optimizer.weight_decay={self.weight_decay:g} does not go with "
+                f"optimizer.name={self.name}, whose table gradients are sparse; "
+                "use rowwise_adagrad or adam, or weight_decay=0."
+            )

@@ -1,0 +1,197 @@
+"""One schema a command: the whole tree that `recsys COMMAND --cfg job` prints."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+from recsys.config.ranges import at_least, one_of
+from recsys.config.schema_data import (
+    PATH,
+    ColumnsConfig,
+    DatasetConfig,
+    FeaturesConfig,
+    FileFormatConfig,
+    SplitConfig,
+    TableConfig,
+)
+from recsys.config.schema_model import (
+    InBatchConfig,
+    LossConfig,
+    ModelConfig,
+    OptimizerConfig,
+    SamplerConfig,
+)
+from recsys.config.schema_training import (
+    EvaluationConfig,
+    HistoryConfig,
+    IndexConfig,
+    TrackingConfig,
+    TrainerConfig,
+    check_ks,
+)
+from recsys.foundations import ConfigError
+
+
+@dataclass(kw_only=True)
+class StageConfig:
+    """What every command has."""
+
+    run_dir: str = field(default=MISSING, metadata=PATH)
+    seed: int = MISSING
+    threads: int | None = MISSING  # null: all cores that the process may use
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if self.threads is not None:
+            at_least("threads", self.threads, 1)
+
+
+@dataclass(kw_only=True)
+class PrepareConfig(StageConfig):
+    """Turn a log into a prepared dataset."""
+
+    dataset: DatasetConfig = MISSING
+    split: SplitConfig = MISSING
+    features: FeaturesConfig = MISSING
+    dataset_dir: str | None = field(default=MISSING, metadata=PATH)
+
+    def __post_init__(self) -> None:
+        """Check what excludes what."""
+        super().__post_init__()
+        check_split(self.dataset, self.split)
+
+
+def check_split(dataset: DatasetConfig, split: SplitConfig) -> None:
+    """Check that the split's rule and the dataset's files agree."""
+    parts_given = isinstance(dataset, TableConfig) and dataset.train is not None
+    if parts_given != (split.rule == "given"):
+        raise ConfigError(
+            f"split.rule={split.rule} does not go with dataset.train="
+            f"{dataset.train if isinstance(dataset, TableConfig) else None}: "
+            "split=given and dataset.train need each other."
+        )
+    ordered = isinstance(dataset, TableConfig) and dataset.timestamp_unit == "order"
+    if ordered and split.rule == "temporal":
+        raise ConfigError(
+            "split.rule=temporal needs a clock; dataset.timestamp_unit=order has none."
+        )
+
+
+@dataclass(kw_only=True)
+class TrainConfig(PrepareConfig):
+    """Train a two-tower model; prepare before it and index and evaluate after it."""
+
+    model: ModelConfig = MISSING
+    loss: LossConfig = MISSING
+    sampler: SamplerConfig = MISSING
+    optimizer: OptimizerConfig = MISSING
+    history: HistoryConfig = MISSING
+    trainer: TrainerConfig = MISSING
+    index: IndexConfig = MISSING
+    evaluation: EvaluationConfig = MISSING
+    tracking: TrackingConfig = MISSING
+    resume: bool = MISSING
+
+    def __post_init__(self) -> None:
+        """Check what excludes what."""
+        super().__post_init__()
+        if type(self.loss) is InBatchConfig and self.trainer.batch_size == 1:
+            raise ConfigError(
+                "trainer.batch_size must be at least 2 for loss=in_batch, got 1: "
+                "a batch of one row has no negative."
+            )
+
+
+@dataclass(kw_only=True)
+class EvaluateConfig(StageConfig):
+    """Score a bundle on a dataset, or any ranked list against the truth."""
+
+    bundle: str | None = field(default=MISSING, metadata=PATH)
+    dataset_dir: str | None = field(default=MISSING, metadata=PATH)
+    ranked: str | None = field(default=MISSING, metadata=PATH)
+    truth: str | None = field(default=MISSING, metadata=PATH)
+    k: list[int] = MISSING
+    evaluation: EvaluationConfig = MISSING
+    tracking: TrackingConfig = MISSING
+
+    def __post_init__(self) -> None:
+        """Check what excludes what."""
+        super().__post_init__()
+        check_ks("k", self.k)
+        if (self.ranked is None) != (self.truth is None):
+            raise ConfigError("ranked and truth need each other.")
+        if (self.bundle is None) == (self.ranked is None):
+            raise ConfigError("evaluate needs bundle=, or ranked= and truth=, and not both.")
+
+
+@dataclass(kw_only=True)
+class RecommendConfig(StageConfig):
+    """Write the top k items of many users."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    users: str = MISSING  # all, or a file with a column of user ids; resolved by the stage
+    histories: Any = field(default=MISSING, metadata=PATH)
+    k: int = MISSING
+    exclude_seen: bool | None = MISSING  # null: as the dataset was prepared
+    exact: bool = MISSING
+    output: str = field(default=MISSING, metadata=PATH)
+    columns: ColumnsConfig = MISSING
+    file: FileFormatConfig = MISSING
+    timestamp_unit: str = MISSING
+    timezone: str = MISSING
+    on_bad_rows: str = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        super().__post_init__()
+        at_least("k", self.k, 1)
+        units = ("auto", "s", "ms", "us", "ns", "iso", "order")
+        one_of("timestamp_unit", self.timestamp_unit, units)
+        one_of("on_bad_rows", self.on_bad_rows, ("error", "drop"))
+
+
+@dataclass(kw_only=True)
+class NeighboursConfig(StageConfig):
+    """Find the nearest items of items."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    items: str = MISSING  # all, a file with a column of item ids, or one id
+    k: int = MISSING
+    exact: bool = MISSING
+    output: str | None = field(default=MISSING, metadata=PATH)
+    columns: ColumnsConfig = MISSING
+    file: FileFormatConfig = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        super().__post_init__()
+        at_least("k", self.k, 1)
+
+
+@dataclass(kw_only=True)
+class ReindexConfig(StageConfig):
+    """Build another index for a bundle, as a new bundle."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    index: IndexConfig = MISSING
+
+
+@dataclass(kw_only=True)
+class ServeConfig(StageConfig):
+    """Answer lookups over HTTP."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    host: str = MISSING
+    port: int = MISSING
+    max_k: int = MISSING
+    max_batch: int = MISSING
+    max_body_bytes: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        super().__post_init__()
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"port must lie between 0 and 65535, got {self.port}.")
+        for key in ("max_k", "max_batch", "max_body_bytes"):
+            at_least(key, getattr(self, key), 1)

@@ -1,0 +1,128 @@
+"""Settings of the trainer, index, evaluation and tracking groups: types and ranges."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import MISSING
+
+from recsys.config.ranges import above, at_least, one_of
+from recsys.foundations import ConfigError
+
+
+@dataclass(kw_only=True)
+class HistoryConfig:
+    """Which earlier events a training positive may see."""
+
+    ties: str = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        one_of("history.ties", self.ties, ("include", "exclude"))
+
+
+@dataclass(kw_only=True)
+class TrainerConfig:
+    """The training loop."""
+
+    epochs: int = MISSING
+    batch_size: int = MISSING
+    drop_last: bool = MISSING  # leave out an epoch's last, smaller batch
+    device: str = MISSING
+    validate_at: int = MISSING  # k of the validation recall that picks the best epoch
+    validation_users: int | None = MISSING  # at most so many, drawn by seed; null: all
+    patience: int = MISSING  # epochs without a better recall before stopping; 0: never stop early
+    checkpoint_steps: int = MISSING  # steps between checkpoints within an epoch; 0: only at its end
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least("trainer.epochs", self.epochs, 1)
+        at_least("trainer.batch_size", self.batch_size, 1)
+        one_of("trainer.device", self.device, ("auto", "cpu", "cuda", "mps"))
+        at_least("trainer.validate_at", self.validate_at, 1)
+        at_least("trainer.patience", self.patience, 0)
+        at_least("trainer.checkpoint_steps", self.checkpoint_steps, 0)
+        if self.validation_users is not None:
+            at_least("trainer.validation_users", self.validation_users, 1)
+
+
+@dataclass(kw_only=True)
+class IndexConfig:
+    """The index that lookups go through; `kind` is a family or a FAISS factory string."""
+
+    kind: str = MISSING
+    hnsw_neighbours: int = MISSING
+    hnsw_ef_construction: int = MISSING
+    hnsw_ef_search: int = MISSING
+    ivf_lists: int | None = MISSING  # null: 4 * sqrt(items)
+    ivf_probes: int | None = MISSING  # null: an eighth of the lists, at least 8
+    pq_codes: int | None = MISSING  # null: a byte for every 4 dimensions
+    pq_bits: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not self.kind:
+            raise ConfigError("index.kind must name a family or a FAISS factory, got ''.")
+        at_least("index.hnsw_neighbours", self.hnsw_neighbours, 2)
+        at_least("index.hnsw_ef_construction", self.hnsw_ef_construction, 1)
+        at_least("index.hnsw_ef_search", self.hnsw_ef_search, 1)
+        for key in ("ivf_lists", "ivf_probes", "pq_codes"):
+            if getattr(self, key) is not None:
+                at_least(f"index.{key}", getattr(self, key), 1)
+        at_least("index.pq_bits", self.pq_bits, 1)
+
+
+@dataclass(kw_only=True)
+class EvaluationConfig:
+    """What the report holds."""
+
+    part: str = MISSING
+    k: list[int] = MISSING
+    num_bootstrap: int = MISSING
+    confidence: float = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        one_of("evaluation.part", self.part, ("validation", "test"))
+        check_ks("evaluation.k", self.k)
+        at_least("evaluation.num_bootstrap", self.num_bootstrap, 1)
+        if not 0 < self.confidence < 1:
+            raise ConfigError(
+                f"evaluation.confidence must lie between 0 and 1, got {self.confidence}."
+            )
+
+
+def check_ks(key: str, value: Any) -> None:
+    """Check a list of list lengths."""
+    if not value or any(k < 1 for k in value):
+        raise ConfigError(f"{key} must hold numbers of at least 1, got {value}.")
+
+
+@dataclass(kw_only=True)
+class TrackingConfig:
+    """What every tracking choice has."""
+
+
+@dataclass(kw_only=True)
+class NoTrackingConfig(TrackingConfig):
+    """No store."""
+
+
+@dataclass(kw_only=True)
+class MlflowConfig(TrackingConfig):
+    """MLflow: a SQLite file where the user stands, or a server."""
+
+    uri: str = MISSING
+    experiment: str = MISSING
+    run_name: str | None = MISSING  # null: the name of the run's folder
+    on_error: str = MISSING
+    timeout_seconds: float = MISSING
+    artifact_root: str | None = field(default=MISSING, metadata={"path": True})
+    log_bundle: bool = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        one_of("tracking.on_error", self.on_error, ("fail", "warn"))
+        above("tracking.timeout_seconds", self.timeout_seconds, 0)
+        for key in ("uri", "experiment"):
+            if not getattr(self, key):
+                raise ConfigError(f"tracking.{key} must not be empty.")

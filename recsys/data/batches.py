@@ -1,0 +1,115 @@
+"""Batches of training positives, each with the history that it may see.
+
+Dimensions: B rows in the batch, L events of history.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data.events import Events, history_ends
+from recsys.data.features import FeatureTable
+from recsys.foundations import check_positive, make_numpy_generator
+
+
+@dataclass(frozen=True)
+class TrainingBatch:
+    """Positives of one step.
+
+    Attributes:
+        users: [B], int64, rows of the user vocabulary.
+        positives: [B], int64, rows of the item vocabulary.
+        histories: [B, L], int64, item rows, newest first, -1 beyond the end.
+        weights: [B], float32, or None where every row counts alike.
+        context: [B] rows of context features.
+    """
+
+    users: NDArray[np.int64]
+    positives: NDArray[np.int64]
+    histories: NDArray[np.int64]
+    weights: NDArray[np.float32] | None
+    context: FeatureTable
+
+
+class TrainingBatches:
+    """Every training event once an epoch, in an order drawn by seed and epoch.
+
+    A positive sees the events strictly before it in the user's order. Without any order it sees
+    the user's other events, those of the same item left out.
+
+    Args:
+        events: The training part, sorted by user, then by order.
+        clock: "time", "order" or "none", as the dataset states it.
+        ties: "include": events of the same time stand in input order; "exclude": they do not see
+            each other.
+        history_length: L.
+        batch_size: B; the last batch of an epoch may be smaller.
+        drop_last: Whether that smaller batch is left out.
+        seed: Of the order.
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        *,
+        clock: str,
+        ties: str,
+        history_length: int,
+        batch_size: int,
+        drop_last: bool,
+        seed: int,
+    ) -> None:
+        check_positive("batch_size", batch_size)
+        self._events, self._ordered, self._seed = events, clock != "none", seed
+        self._length, self._batch_size, self._drop_last = history_length, batch_size, drop_last
+        num_users = int(events.users.max()) + 1 if len(events.users) else 0
+        starts = np.searchsorted(events.users, np.arange(num_users + 1))
+        self._starts, self._stops = starts[:-1], starts[1:]
+        if self._ordered:
+            self._ends = history_ends(events, clock=clock, ties=ties)
+
+    @property
+    def num_rows(self) -> int:
+        """Count the rows that an epoch visits."""
+        rows = len(self._events.users)
+        return rows - rows % self._batch_size if self._drop_last else rows
+
+    @property
+    def num_batches(self) -> int:
+        """Count the batches of an epoch."""
+        return -(-self.num_rows // self._batch_size)
+
+    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
+        """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
+        generator = make_numpy_generator(self._seed, "batches", epoch)
+        order = generator.permutation(len(self._events.users))[: self.num_rows]
+        for batch in range(first_batch, self.num_batches):
+            start = batch * self._batch_size
+            yield self._take(order[start : start + self._batch_size])
+
+    def _take(self, rows: NDArray[np.int64]) -> TrainingBatch:
+        events = self._events
+        return TrainingBatch(
+            users=events.users[rows],
+            positives=events.items[rows],
+            histories=self._earlier(rows) if self._ordered else self._others(rows),
+            weights=None if events.weights is None else events.weights[rows],
+            context=events.context.take(rows),
+        )
+
+    def _earlier(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        positions = self._ends[rows][:, None] - 1 - np.arange(self._length)  # [B, L]
+        inside = positions >= self._starts[self._events.users[rows]][:, None]
+        return np.where(inside, self._events.items[np.where(inside, positions, 0)], -1)
+
+    def _others(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Take the events that follow in the user's list, round its end, up to the row itself."""
+        users = self._events.users[rows]
+        starts, stops = self._starts[users][:, None], self._stops[users][:, None]
+        steps = np.arange(1, self._length + 1)
+        inside = steps < stops - starts
+        positions = starts + (rows[:, None] - starts + steps) % (stops - starts)  # [B, L]
+        items = self._events.items[positions]
+        return np.where(inside & (items != self._events.items[rows][:, None]), items, -1)
