@@ -3,7 +3,7 @@
 Dimensions: B queries, C candidates, D embedding width.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -33,25 +33,25 @@ def log_partition(
     Returns:
         [B], same dtype. -inf for an empty catalogue.
     """
+    block_sizes = (row_block_size, catalogue_block_size)
     result = _LogPartition.apply(  # type: ignore[no-untyped-call]
-        scaled_queries, catalogue_embeddings, offsets, row_block_size, catalogue_block_size
+        scaled_queries, catalogue_embeddings, offsets, block_sizes
     )
-    assert isinstance(result, Tensor)
-    return result
+    return cast(Tensor, result)
 
 
 class _LogPartition(torch.autograd.Function):
     """The forward pass keeps only its result, the backward pass recomputes the logits."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         queries: Tensor,
         catalogue: Tensor,
         offsets: Tensor | None,
-        row_block_size: int,
-        catalogue_block_size: int,
+        block_sizes: tuple[int, int],
     ) -> Tensor:
+        row_block_size, catalogue_block_size = block_sizes
         result = queries.new_empty(len(queries))
         for rows in _blocks(len(queries), row_block_size):
             total = queries.new_full((len(queries[rows]),), float("-inf"))
@@ -60,11 +60,11 @@ class _LogPartition(torch.autograd.Function):
                 total = torch.logaddexp(total, logits.logsumexp(dim=1))
             result[rows] = total
         ctx.save_for_backward(queries, catalogue, offsets, result)
-        ctx.block_sizes = (row_block_size, catalogue_block_size)
+        ctx.block_sizes = block_sizes
         return result
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         queries, catalogue, offsets, result = ctx.saved_tensors
         row_block_size, catalogue_block_size = ctx.block_sizes
@@ -80,7 +80,7 @@ class _LogPartition(torch.autograd.Function):
                     catalogue_gradient[columns].addmm_(share.T, queries[rows])
                     if offsets_gradient is not None:
                         offsets_gradient[columns] += share.sum(dim=0)
-        return query_gradient, catalogue_gradient, offsets_gradient, None, None
+        return query_gradient, catalogue_gradient, offsets_gradient, None
 
 
 def _logits(queries: Tensor, catalogue: Tensor, offsets: Tensor | None, columns: slice) -> Tensor:

@@ -1,5 +1,6 @@
 """Candidates drawn by their frequency in the training data, raised to a power."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,7 +79,7 @@ class PopularitySampler:
     def log_expected_count(self, rows: Tensor, batch_size: int) -> Tensor:  # noqa: ARG002
         """Give ``log(S * probability)``: as `rows`, float64; -inf without events."""
         check_rows("rows", rows, self.num_candidates)
-        return self._log_probabilities[rows] + np.log(self.num_sampled)
+        return self._log_probabilities[rows] + math.log(self.num_sampled)
 
     def num_columns(self, batch_size: int) -> int:  # noqa: ARG002
         """Give S."""

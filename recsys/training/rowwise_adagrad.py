@@ -1,0 +1,87 @@
+"""Adagrad with one accumulator a row, for embedding tables."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from recsys.foundations import ArgumentError, check_positive
+
+
+class RowwiseAdagrad(Optimizer):
+    """Update only the rows that the gradient touches; keep one number a row.
+
+    For each touched row, with gradient g of width D (plus ``weight_decay * row``)::
+
+        sum += mean(g^2);    row -= learning_rate * g / (sqrt(sum) + eps)
+
+    A step costs what the touched rows cost, whatever the size of the table. Repeats of a row in a
+    sparse gradient are added up first. A dense gradient touches every row.
+
+    Args:
+        params: Tables, [N, D] or [N].
+        learning_rate: Above 0.
+        weight_decay: L2 penalty's factor; acts on touched rows only, when they are touched.
+        eps: Keeps a row with a gradient of 0 in place.
+        initial_accumulator: Start of each row's sum; a larger one makes the first steps smaller.
+
+    Raises:
+        ArgumentError: `learning_rate` is not above 0, or another number is negative.
+
+    Source:
+        The row-wise form in "Deep learning recommendation model for personalization and
+        recommendation systems", arXiv 1906.00091, 2019.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        *,
+        learning_rate: float,
+        weight_decay: float = 0.0,
+        eps: float = 1e-10,
+        initial_accumulator: float = 0.0,
+    ) -> None:
+        check_positive("learning_rate", learning_rate)
+        for name, value in (
+            ("weight_decay", weight_decay),
+            ("eps", eps),
+            ("initial_accumulator", initial_accumulator),
+        ):
+            if not value >= 0:
+                raise ArgumentError(f"`{name}` must not be negative, got {value}.")
+        super().__init__(params, {"lr": learning_rate, "weight_decay": weight_decay, "eps": eps})
+        for group in self.param_groups:
+            for table in group["params"]:  # here, not in a step: this is of size N
+                accumulator = torch.full((len(table),), initial_accumulator, device=table.device)
+                self.state[table]["sum"] = accumulator
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the touched rows of every table that has a gradient."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is not None:
+                    self._update(table, table.grad, group)
+        return loss
+
+    def _update(self, table: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        if gradient.is_sparse:
+            gradient = gradient.coalesce()
+            rows, values = gradient.indices()[0], gradient.values()  # [R], [R, ...]
+        else:
+            rows, values = torch.arange(len(table), device=table.device), gradient
+        if group["weight_decay"] != 0:
+            values = values + group["weight_decay"] * table[rows]
+        squares = values.reshape(len(rows), -1).float().square().mean(dim=1)  # [R]
+        accumulator = self.state[table]["sum"]
+        accumulator.index_add_(0, rows, squares)
+        scale = accumulator[rows].sqrt_().add_(group["eps"]).reciprocal_()  # [R]
+        scale = scale.reshape(-1, *[1] * (values.dim() - 1)).to(table.dtype)
+        table.index_add_(0, rows, values * scale, alpha=-group["lr"])
