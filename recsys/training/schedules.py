@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from recsys.foundations import ArgumentError, check_choice
 
+Schedule = Callable[[int], float]
 SCHEDULES = ("constant", "linear_warmup_decay", "cosine")
 
 
@@ -30,7 +31,7 @@ def cosine(step: int, *, warmup_steps: int, total_steps: int) -> float:
     return warm_up(step, warmup_steps=warmup_steps) * left
 
 
-def build_schedule(name: str, *, warmup_steps: int, total_steps: int) -> Callable[[int], float]:
+def build_schedule(name: str, *, warmup_steps: int, total_steps: int) -> Schedule:
     """Give the schedule of that name as a function of the step, counted from 0.
 
     Args:
