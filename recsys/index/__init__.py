@@ -1,0 +1,21 @@
+"""Indexes over candidate vectors: exact search, FAISS, and the saved form."""
+
+from recsys.index.exact import ExactIndex
+from recsys.index.faiss_index import FaissIndex
+from recsys.index.hits import Hits, Index
+from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
+from recsys.index.settings import IndexPlan, IndexSettings, plan_index
+
+__all__ = [
+    "ExactIndex",
+    "FaissIndex",
+    "Hits",
+    "Index",
+    "IndexPlan",
+    "IndexSettings",
+    "plan_index",
+    "read_index",
+    "read_vectors",
+    "write_index",
+    "write_vectors",
+]

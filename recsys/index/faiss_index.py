@@ -1,0 +1,237 @@
+"""FAISS finds the candidates; the stored vectors score, order and complete them.
+
+Dimensions: B queries, C candidates, D embedding width, k results asked for, F candidates fetched.
+"""
+
+from typing import Any, Self
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.foundations import ArgumentError, Progress, Ragged
+from recsys.index.exact import ExactIndex
+from recsys.index.hits import Hits
+from recsys.index.row_filter import RowFilter
+from recsys.index.scoring import check_search, make_hits, rounding_bound, score_pairs
+from recsys.index.settings import IndexSettings, plan_index
+
+_faiss: Any = faiss  # its type stubs lack some of the names it has
+_QUERIES_AT_ONCE = 512
+_VECTORS_AT_ONCE = 16_384
+_LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
+_SMALLEST_SHARE = 1 / 8  # of the catalogue allowed; below it, exact search of the share is faster
+
+
+class FaissIndex:
+    """A FAISS index over vectors that are kept beside it.
+
+    FAISS proposes candidates. Excluded ones are dropped, and more are fetched until k remain;
+    where FAISS runs dry, exact search answers. What remains is scored from the stored vectors, so
+    that a flat index gives exactly what `ExactIndex` gives.
+
+    Args:
+        vectors: [C, D], float32.
+        inner: The FAISS index of these vectors, in their order.
+        settings: Those it was built with.
+
+    Raises:
+        ArgumentError: The FAISS index holds another number, width or metric.
+    """
+
+    def __init__(self, vectors: NDArray[np.float32], inner: Any, settings: IndexSettings) -> None:
+        self._exact = ExactIndex(vectors)
+        holds = (inner.ntotal, inner.d, inner.metric_type)
+        if holds != (*vectors.shape, faiss.METRIC_INNER_PRODUCT):
+            raise ArgumentError(
+                f"`inner` must hold {vectors.shape[0]} vectors of width {vectors.shape[1]} under "
+                f"the inner product, got {inner.ntotal} of width {inner.d}."
+            )
+        self.inner = inner
+        self.settings = settings
+        self.kind = _kind_of(inner)
+
+    @classmethod
+    def build(cls, vectors: NDArray[np.float32], settings: IndexSettings) -> Self:
+        """Train FAISS's index on the vectors and add them.
+
+        Args:
+            vectors: [C, D], float32, finite, at least one.
+            settings: What to build; see `plan_index` for what happens with too few vectors.
+
+        Raises:
+            ConfigError: The settings are impossible for this width.
+            ArgumentError: There are no vectors, or one is not finite.
+        """
+        ExactIndex(vectors)  # checks shape, type and values
+        if not len(vectors):
+            raise ArgumentError("`vectors` must hold at least one vector.")
+        plan = plan_index(settings, num_candidates=len(vectors), dim=vectors.shape[1])
+        inner: Any = faiss.index_factory(vectors.shape[1], plan.factory, faiss.METRIC_INNER_PRODUCT)
+        if plan.kind == "hnsw":
+            inner.hnsw.efConstruction = settings.ef_construction
+            inner.hnsw.efSearch = settings.ef_search
+        if plan.num_lists:
+            _quiet_training(inner)
+            inner.train(np.ascontiguousarray(vectors))
+            inner.nprobe = plan.num_probes
+        _add(inner, vectors, one_thread=plan.kind == "hnsw" and settings.reproducible)
+        return cls(vectors, inner, settings)
+
+    @property
+    def num_candidates(self) -> int:
+        """Give C."""
+        return self._exact.num_candidates
+
+    @property
+    def dim(self) -> int:
+        """Give D."""
+        return self._exact.dim
+
+    @property
+    def exact(self) -> ExactIndex:
+        """Give the exact index over the same vectors."""
+        return self._exact
+
+    def search(
+        self,
+        query_vectors: NDArray[np.float32],
+        k: int,
+        *,
+        exclude: Ragged | None = None,
+        allowed: NDArray[Any] | Ragged | None = None,
+    ) -> Hits:
+        """Find k candidates of large inner product; see `Index.search`."""
+        check_search(query_vectors, self.dim, k)
+        rows = RowFilter(len(query_vectors), self.num_candidates, exclude, allowed)
+        few = rows.allowed_share() < _SMALLEST_SHARE
+        if few or rows.allowed_lists is not None:
+            return self._exact.search_filtered(query_vectors, k, rows)
+        request = _Request(query_vectors, k, rows)
+        fetches = self._first_fetches(k, rows)
+        for fetch in np.unique(fetches):
+            same = np.flatnonzero(fetches == fetch)
+            for start in range(0, len(same), _QUERIES_AT_ONCE):
+                self._answer(request, same[start : start + _QUERIES_AT_ONCE], int(fetch))
+        return request.hits()
+
+    def _first_fetches(self, k: int, rows: RowFilter) -> NDArray[np.int64]:
+        """Choose F for each query, from the query's own filter alone: a power of two."""
+        per_result = self.settings.overfetch if self.kind == "ivf_pq" else 1
+        wanted = (k * per_result + 1) / rows.allowed_share() + rows.excluded_counts()
+        powers = np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
+        return np.asarray(np.minimum(powers, self.num_candidates))
+
+    def _answer(self, request: "_Request", open_queries: NDArray[np.int64], fetch: int) -> None:
+        """Answer queries that begin with the same F; each widens until it has its k."""
+        while len(open_queries) and fetch <= _LARGEST_FETCH:
+            queries = np.ascontiguousarray(request.query_vectors[open_queries])
+            approximate, candidates = self._fetch(queries, fetch)
+            dry = candidates[:, -1] < 0  # FAISS knows no further candidate
+            hits = self._score(request, open_queries, candidates)
+            done = hits.lengths == request.k
+            if fetch == self.num_candidates:
+                done |= ~dry
+            elif self.kind == "flat":
+                done &= self._nothing_better(queries, hits, approximate[:, -1])
+            request.settle(open_queries, hits, done)
+            self._answer_exactly(request, open_queries[dry & ~done])  # widening cannot help
+            open_queries = open_queries[~done & ~dry]
+            fetch = min(4 * fetch, self.num_candidates)
+        self._answer_exactly(request, open_queries)
+
+    def _answer_exactly(self, request: "_Request", queries: NDArray[np.int64]) -> None:
+        if len(queries):
+            hits = self._exact.search_filtered(
+                request.query_vectors[queries], request.k, request.rows.take(queries)
+            )
+            request.settle(queries, hits, np.ones(len(queries), np.bool_))
+
+    def _score(
+        self, request: "_Request", open_queries: NDArray[np.int64], candidates: NDArray[np.int64]
+    ) -> Hits:
+        """Score the fetched candidates [B, F] that may be given; order and cut them at k."""
+        owners, columns = np.nonzero(candidates >= 0)
+        fetched = candidates[owners, columns]
+        kept = request.rows.keep(open_queries[owners], fetched)
+        owners, fetched = owners[kept], fetched[kept]
+        scores = score_pairs(
+            request.query_vectors, self._exact.vectors, open_queries[owners], fetched
+        )
+        return make_hits(owners, fetched, scores, k=request.k, num_queries=len(open_queries))
+
+    def _nothing_better(
+        self, queries: NDArray[np.float32], hits: Hits, last: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """Tell where no candidate beyond the fetched ones can stand among the hits: [B]."""
+        bounds = rounding_bound(queries, self._exact.largest_norm)
+        kth = np.full(len(hits), -np.inf)
+        some = hits.lengths > 0
+        kth[some] = hits.scores[hits.offsets[1:][some] - 1]
+        return np.asarray(kth > last + bounds)
+
+    def _fetch(
+        self, queries: NDArray[np.float32], fetch: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Ask FAISS for F candidates: scores and rows, both [B, F]; row -1 where there is none."""
+        if self.kind == "hnsw":
+            breadth = max(int(self.inner.hnsw.efSearch), fetch)
+            found = self.inner.search(
+                queries, fetch, params=_faiss.SearchParametersHNSW(efSearch=breadth)
+            )
+        else:
+            found = self.inner.search(queries, fetch)
+        return found[0], found[1]
+
+
+class _Request:
+    """One search: what was asked, and the hits of the queries that are settled."""
+
+    def __init__(self, query_vectors: NDArray[np.float32], k: int, rows: RowFilter) -> None:
+        self.query_vectors, self.k, self.rows = query_vectors, k, rows
+        self._settled = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))]
+
+    def settle(self, queries: NDArray[np.int64], hits: Hits, done: NDArray[np.bool_]) -> None:
+        """Keep the hits of those queries [B] that are done [B]."""
+        chosen = np.repeat(done, hits.lengths)
+        owners = np.repeat(queries, hits.lengths)[chosen]
+        self._settled.append((owners, hits.candidate_rows[chosen], hits.scores[chosen]))
+
+    def hits(self) -> Hits:
+        """Give the hits of all queries, in the order of the queries."""
+        owners, rows, scores = (np.concatenate(part) for part in zip(*self._settled, strict=True))
+        return make_hits(owners, rows, scores, k=self.k, num_queries=len(self.query_vectors))
+
+
+def _kind_of(inner: Any) -> str:
+    kinds = {
+        faiss.IndexFlat: "flat",
+        faiss.IndexHNSWFlat: "hnsw",
+        faiss.IndexIVFFlat: "ivf_flat",
+        faiss.IndexIVFPQ: "ivf_pq",
+    }
+    for known, kind in kinds.items():
+        if isinstance(inner, known):
+            return kind
+    raise ArgumentError(f"`inner` is a {type(inner).__name__}, which is never built here.")
+
+
+def _quiet_training(inner: Any) -> None:
+    """Let the plan's own warning stand alone: FAISS prints one for each clustering."""
+    inner.cp.min_points_per_centroid = 1
+    if isinstance(inner, faiss.IndexIVFPQ):
+        inner.pq.cp.min_points_per_centroid = 1
+
+
+def _add(inner: Any, vectors: NDArray[np.float32], *, one_thread: bool) -> None:
+    threads = faiss.omp_get_max_threads()
+    if one_thread:
+        faiss.omp_set_num_threads(1)
+    try:
+        with Progress("indexing", len(vectors), "vectors") as progress:
+            for start in range(0, len(vectors), _VECTORS_AT_ONCE):
+                part = np.ascontiguousarray(vectors[start : start + _VECTORS_AT_ONCE])
+                inner.add(part)
+                progress.advance(len(part))
+    finally:
+        faiss.omp_set_num_threads(threads)

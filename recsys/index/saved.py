@@ -1,0 +1,107 @@
+"""The saved forms: `index.faiss` as FAISS writes it, vectors as `.npy`."""
+
+import contextlib
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.foundations import FormatError, MissingFileError, atomic_file
+from recsys.index.faiss_index import FaissIndex
+from recsys.index.settings import IndexSettings
+
+_TYPES = (b"IxFI", b"IHNf", b"IwFl", b"IwPQ")  # flat, hnsw, ivf_flat, ivf_pq
+_HEADER = struct.Struct("<4s i q q q ? i")  # type, width, count, two unused, trained, metric
+
+
+def write_index(path: Path, index: FaissIndex) -> None:
+    """Write the FAISS part of an index, atomically; the vectors are written beside it."""
+    with atomic_file(path) as temporary:
+        faiss.write_index(index.inner, str(temporary))
+
+
+def read_index(path: Path, vectors: NDArray[np.float32], settings: IndexSettings) -> FaissIndex:
+    """Read an index that `write_index` wrote.
+
+    Args:
+        path: The file.
+        vectors: [C, D], those it was built from, in the same order.
+        settings: Those it was built with.
+
+    Raises:
+        MissingFileError: There is no such file.
+        FormatError: It is damaged, or holds another count, width or metric than the vectors.
+    """
+    kind = _check_header(path, vectors)
+    # FAISS counts a table against the limit that an ivf_pq index under this metric never builds.
+    limit = None if kind == b"IwPQ" else path.stat().st_size
+    try:
+        with _bounded_allocations(limit):
+            inner = faiss.read_index(str(path))
+        return FaissIndex(vectors, inner, settings)
+    except (RuntimeError, MemoryError, ValueError) as error:
+        raise FormatError(f"{path} is damaged: not an index that this version reads.") from error
+
+
+def _check_header(path: Path, vectors: NDArray[np.float32]) -> bytes:
+    """Check the first bytes before FAISS believes them; give the type of the index."""
+    if not path.is_file():
+        raise MissingFileError(f"{path} does not exist.")
+    with path.open("rb") as file:
+        head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size:
+        raise FormatError(f"{path} is damaged: it ends within its first {_HEADER.size} bytes.")
+    kind, dim, count, _, _, trained, metric = _HEADER.unpack(head)
+    if kind not in _TYPES:
+        raise FormatError(f"{path} is damaged: it begins with {kind!r}, no index written here.")
+    if metric != faiss.METRIC_INNER_PRODUCT:
+        raise FormatError(f"{path} ranks by another metric than the inner product ({metric}).")
+    if (count, dim) != vectors.shape or not trained:
+        raise FormatError(
+            f"{path} holds {count} vectors of width {dim}, the item vectors are "
+            f"{vectors.shape[0]} of width {vectors.shape[1]}: they do not belong together."
+        )
+    return bytes(kind)
+
+
+@contextlib.contextmanager
+def _bounded_allocations(num_bytes: int | None) -> Iterator[None]:
+    """Keep a damaged length from asking for more memory than the file could fill."""
+    if num_bytes is None or not hasattr(
+        faiss, "set_deserialization_vector_byte_limit"
+    ):  # an older FAISS
+        yield
+        return
+    before = faiss.get_deserialization_vector_byte_limit()
+    faiss.set_deserialization_vector_byte_limit(num_bytes)
+    try:
+        yield
+    finally:
+        faiss.set_deserialization_vector_byte_limit(before)
+
+
+def write_vectors(path: Path, vectors: NDArray[np.float32]) -> None:
+    """Write vectors [C, D] as float32 `.npy`, atomically."""
+    with atomic_file(path) as temporary, temporary.open("wb") as file:
+        np.save(file, np.ascontiguousarray(vectors, np.float32), allow_pickle=False)
+
+
+def read_vectors(path: Path) -> NDArray[np.float32]:
+    """Map vectors that `write_vectors` wrote: [C, D], float32, read from disk as they are used.
+
+    Raises:
+        MissingFileError: There is no such file.
+        FormatError: It is damaged, or not float32 of two dimensions.
+    """
+    if not path.is_file():
+        raise MissingFileError(f"{path} does not exist.")
+    try:
+        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, OverflowError) as error:
+        raise FormatError(f"{path} is damaged: not a whole .npy file.") from error
+    if not isinstance(vectors, np.memmap) or vectors.ndim != 2 or vectors.dtype != np.float32:
+        raise FormatError(f"{path} is damaged: it holds no float32 vectors.")
+    return vectors

@@ -1,0 +1,142 @@
+"""The one score of a pair, and the one order of hits; every index ends here.
+
+Dimensions: B queries, C candidates, D embedding width, P pairs of a query and a candidate.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.foundations import ArgumentError, check_shape
+from recsys.index.hits import Hits
+
+_PAIRS_AT_ONCE = 1 << 15  # bounds the two float64 copies
+
+
+def check_search(query_vectors: NDArray[Any], dim: int, k: int) -> None:
+    """Check the arguments that every search shares.
+
+    Raises:
+        ShapeError: The query vectors are not [B, D].
+        ArgumentError: ``k`` is below 1, or a query is not finite.
+    """
+    check_shape("query_vectors", query_vectors, None, dim)
+    if query_vectors.dtype != np.float32:
+        raise ArgumentError(f"`query_vectors` must be float32, got {query_vectors.dtype}.")
+    if k < 1:
+        raise ArgumentError(f"`k` must be at least 1, got {k}.")
+    check_finite("query_vectors", query_vectors)
+
+
+def check_finite(name: str, vectors: NDArray[Any]) -> None:
+    """Check that no value is NaN or infinite.
+
+    Raises:
+        ArgumentError: One is; the message names its row.
+    """
+    sums = vectors.sum(axis=1, dtype=np.float64)  # infinite or NaN where a value is
+    if not np.isfinite(sums).all():
+        row = int(np.flatnonzero(~np.isfinite(sums))[0])
+        raise ArgumentError(f"`{name}` must be finite, row {row} is not.")
+
+
+def score_pairs(
+    query_vectors: NDArray[np.float32],
+    vectors: NDArray[np.float32],
+    queries: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> NDArray[np.float32]:
+    """Compute the inner product of each pair in a fixed order of additions.
+
+    Products of two float32 are exact in float64; the sum of a pair is taken over its own D
+    products, so that it does not depend on the other pairs.
+
+    Args:
+        query_vectors: [B, D].
+        vectors: [C, D].
+        queries: [P], in [0, B).
+        rows: [P], in [0, C).
+
+    Returns:
+        [P], rounded to float32 at the end.
+    """
+    scores = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), _PAIRS_AT_ONCE):
+        part = slice(start, start + _PAIRS_AT_ONCE)
+        products = query_vectors[queries[part]].astype(np.float64)
+        products *= vectors[rows[part]]
+        scores[part] = products.sum(axis=1)
+    return scores
+
+
+def order_pairs(
+    queries: NDArray[np.int64], rows: NDArray[np.int64], scores: NDArray[np.float32], k: int
+) -> NDArray[np.int64]:
+    """Find the best k pairs of each query: by query, then score (falling), then row (rising).
+
+    Returns:
+        Positions of the pairs that stay, in that order.
+    """
+    order = np.lexsort((rows, -scores, queries))
+    owners = queries[order]
+    starts = np.searchsorted(owners, owners, side="left")
+    return order[np.arange(len(order)) - starts < k]
+
+
+def make_hits(
+    queries: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    scores: NDArray[np.float32],
+    *,
+    k: int,
+    num_queries: int,
+) -> Hits:
+    """Order pairs and cut each query's list at k.
+
+    Args:
+        queries: [P], in [0, B).
+        rows: [P]; distinct within a query.
+        scores: [P].
+        k: The longest list.
+        num_queries: B.
+    """
+    best = order_pairs(queries, rows, scores, k)
+    counts = np.bincount(queries[best], minlength=num_queries)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Hits(offsets, rows[best], scores[best])
+
+
+def join_hits(parts: list[Hits]) -> Hits:
+    """Put the hits of consecutive blocks of queries behind one another."""
+    lengths = [part.lengths for part in parts]
+    return Hits(
+        np.concatenate([[0], *lengths]).cumsum().astype(np.int64),
+        np.concatenate([np.zeros(0, np.int64), *(part.candidate_rows for part in parts)]),
+        np.concatenate([np.zeros(0, np.float32), *(part.scores for part in parts)]),
+    )
+
+
+def rounding_bound(query_vectors: NDArray[np.float32], largest_norm: float) -> NDArray[np.float64]:
+    """Bound the distance of a float32 inner product from the score that `score_pairs` gives.
+
+    Any order of D float32 additions errs by at most about D units of rounding of |q| |v|; four
+    more cover the norms' own error and the rounding of the result.
+
+    Args:
+        query_vectors: [B, D].
+        largest_norm: Of the candidates' vectors.
+
+    Returns:
+        [B].
+
+    Raises:
+        ArgumentError: The inner products could leave the range of float32.
+    """
+    norms = np.sqrt(np.square(query_vectors, dtype=np.float64).sum(axis=1))
+    largest = norms * largest_norm
+    if len(largest) and largest.max() > np.finfo(np.float32).max:
+        raise ArgumentError("`query_vectors` are so long that scores would leave float32.")
+    dim = query_vectors.shape[1]
+    underflow = dim * float(np.finfo(np.float32).tiny)
+    return np.asarray((dim + 4) * 2.0**-24 * largest + underflow)
