@@ -1,0 +1,113 @@
+"""Rows that cannot be used: counted by reason, refused or left out."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recsys.foundations import DataError
+
+
+@dataclass
+class BadRows:
+    """The bad rows of a table, gathered file by file.
+
+    Attributes:
+        counts: Reason -> rows, in the order of the checks.
+        first: Reason -> file, row in it (from 1, the header not counted), column and value of the
+            first such row, and a hint.
+        num_rows: Rows looked at.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+    num_rows: int = 0
+
+    def add(
+        self,
+        reason: str,
+        bad: NDArray[np.bool_],
+        *,
+        file: str,
+        name: str,
+        column: pa.ChunkedArray,
+        hint: str = "",
+    ) -> None:
+        """Note rows of one file.
+
+        Args:
+            reason: Few words.
+            bad: [N], which rows.
+            file: The file.
+            name: The column that is at fault.
+            column: [N], the column's values as read.
+            hint: What may be wrong, as the end of a sentence.
+        """
+        count = int(np.count_nonzero(bad))
+        if not count:
+            return
+        self.counts[reason] = self.counts.get(reason, 0) + count
+        if reason not in self.first:
+            row = int(np.argmax(bad))
+            value = _shown(column[row].as_py())
+            self.first[reason] = f"{file}, row {row + 1}: column {name!r} holds {value}{hint}"
+
+    def refuse(self, *, always: bool) -> None:
+        """Raise if there are bad rows and they are to be refused, or if no other row is left.
+
+        Args:
+            always: Whether one bad row is enough.
+
+        Raises:
+            DataError: The message names the first row of the first reason and counts all.
+        """
+        total = sum(self.counts.values())
+        if not total or not (always or total == self.num_rows):
+            return
+        reason = next(iter(self.counts))
+        counted = ", ".join(f"{count} {why}" for why, count in self.counts.items())
+        leave = "; on_bad_rows=drop leaves them out" if total < self.num_rows else ""
+        raise DataError(
+            f"{self.first[reason]} ({reason}); bad rows: {counted}, of {self.num_rows}{leave}."
+        )
+
+
+@dataclass(frozen=True)
+class RowCheck:
+    """The rows of one file that are still in, while one check after another is made.
+
+    Attributes:
+        file: What messages call the file.
+        table: [N], as read.
+        bad: Where bad rows are noted.
+        keep: [N] bool; changed in place.
+    """
+
+    file: str
+    table: pa.Table
+    bad: BadRows
+    keep: NDArray[np.bool_]
+
+    def leave_out(self, reason: str, rows: NDArray[np.bool_], name: str, *, hint: str = "") -> None:
+        """Note bad rows among those still in, and take them out.
+
+        Args:
+            reason: Few words.
+            rows: [N] bool.
+            name: The column that is at fault.
+            hint: What may be wrong, as the end of a sentence.
+        """
+        found = rows & self.keep
+        column = self.table[name]
+        self.bad.add(reason, found, file=self.file, name=name, column=column, hint=hint)
+        np.logical_and(self.keep, ~found, out=self.keep)
+
+
+def _shown(value: Any) -> str:
+    """Show a value in a message."""
+    if value is None:
+        return "no value"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,165 @@
+"""Reading delimited text: every value stays the text that was written.
+
+Nothing is guessed: a column is text, only an empty field without quotes is null, so that ids such
+as 007, NA and 1e5 stay themselves. Quoted fields may hold separators and line breaks.
+"""
+
+import codecs
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv
+
+from recsys.data.sources import SourceFile
+from recsys.data.table_format import TableFormat
+from recsys.foundations import DataError
+
+_BLOCK_BYTES = 4 << 20
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+@dataclass
+class MalformedRows:
+    """Rows whose number of fields is not the header's; Arrow leaves them out.
+
+    Attributes:
+        count: How many there are.
+        first: The first one's row number in the file and a description; None without any.
+        header_rows: Rows before the first row of data, 0 or 1.
+    """
+
+    header_rows: int
+    count: int = 0
+    first: tuple[int, str] | None = None
+
+    def __call__(self, row: Any) -> str:
+        """Note one row, as Arrow's handler."""
+        self.count += 1
+        if self.first is None:
+            number = row.number - self.header_rows if row.number is not None else 0
+            self.first = (number, f"{row.actual_columns} fields instead of {row.expected_columns}")
+        return "skip"
+
+
+def csv_columns(file: SourceFile, form: TableFormat) -> list[str]:
+    """Give the names of the columns of a text file.
+
+    Raises:
+        DataError: The file is empty or cannot be decoded.
+    """
+    with _opened(file, form, lambda _: "skip") as reader:
+        return list(reader.schema.names)
+
+
+def read_csv(
+    file: SourceFile, form: TableFormat, columns: list[str], on_bytes: Callable[[int], None]
+) -> tuple[pa.Table, MalformedRows]:
+    """Read columns of a text file.
+
+    Args:
+        file: The file; compressed by the suffix .gz, .bz2, .zst or .lz4.
+        form: How it is written.
+        columns: Columns to read; each must be there.
+        on_bytes: Called with the bytes of the file read since the last call.
+
+    Returns:
+        The columns as large_string in the order asked, and the rows left out because of their
+        number of fields.
+
+    Raises:
+        DataError: A byte does not fit the encoding, or the text is not a table.
+    """
+    malformed = MalformedRows(header_rows=int(form.header))
+    convert = csv.ConvertOptions(
+        column_types={name: pa.large_string() for name in columns},
+        include_columns=columns,
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    with _opened(file, form, malformed, convert) as reader:
+        schema, batches = reader.schema, []
+        for batch in reader:
+            batches.append(batch)
+            on_bytes(min(batch.nbytes, file.size_bytes))
+    return pa.Table.from_batches(batches, schema), malformed
+
+
+@contextmanager
+def _opened(
+    file: SourceFile,
+    form: TableFormat,
+    handler: Callable[[Any], str],
+    convert: csv.ConvertOptions | None = None,
+) -> Iterator[csv.CSVStreamingReader]:
+    """Open a text file as a stream of batches; errors inside the block name the file."""
+    encoding = _mark_of(file) or form.encoding
+    read = csv.ReadOptions(
+        block_size=_BLOCK_BYTES,
+        encoding=encoding,
+        column_names=list(form.names) or None,
+        autogenerate_column_names=not form.header and not form.names,
+        use_threads=False,  # the only way that Arrow numbers malformed rows
+    )
+    parse = csv.ParseOptions(
+        delimiter=form.separator_of(file), newlines_in_values=True, invalid_row_handler=handler
+    )
+    try:
+        with (
+            file.filesystem.open_input_stream(file.path) as stream,
+            csv.open_csv(
+                stream, read_options=read, parse_options=parse, convert_options=convert
+            ) as reader,
+        ):
+            yield reader
+    except LookupError as error:
+        raise DataError(f"`encoding` must be a text encoding, got {form.encoding!r}.") from error
+    except (pa.ArrowInvalid, UnicodeError) as error:
+        raise _explain(file, encoding, error) from error
+
+
+def _mark_of(file: SourceFile) -> str | None:
+    """Give the encoding that a byte order mark at the start of the file states."""
+    with file.filesystem.open_input_stream(file.path) as stream:
+        start = stream.read(4)
+    for mark, encoding in _MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    return None
+
+
+def _explain(file: SourceFile, encoding: str, error: Exception) -> DataError:
+    """Say in one sentence why a text file could not be read."""
+    if "Empty CSV" in str(error):
+        return DataError(f"{file.name} is empty.")
+    found = _first_undecodable(file, encoding)
+    if found is not None:
+        line, byte = found
+        return DataError(
+            f"{file.name}, line {line}: the byte 0x{byte:02x} is not {encoding} text; set "
+            "`encoding` to the file's own, such as latin-1 or cp1252."
+        )
+    text = (str(error).splitlines() or [""])[0]
+    return DataError(f"{file.name} cannot be read as delimited text: {text.rstrip('.')}.")
+
+
+def _first_undecodable(file: SourceFile, encoding: str) -> tuple[int, int] | None:
+    """Find the first byte that the encoding cannot hold: its line, from 1, and its value."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    lines = 0
+    with file.filesystem.open_input_stream(file.path) as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError as error:
+                before = error.object[: error.start]
+                return lines + before.count(b"\n") + 1, error.object[error.start]
+            lines += block.count(b"\n")
+    return None
