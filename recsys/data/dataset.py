@@ -12,9 +12,6 @@ from recsys.data.events import Events
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.vocabulary import Vocabulary
 
-FORMAT = "recsys-dataset"
-FORMAT_VERSION = 1
-
 
 @dataclass(frozen=True)
 class Entities:

@@ -137,7 +137,7 @@ def _take(
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         flat = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(offsets, column.rows[flat])
-    taken = column[rows]
+    taken: NDArray[Any] = column[rows]
     if absent.any():
         taken[absent] = np.nan if spec.kind == "numeric" else 0
     return taken
