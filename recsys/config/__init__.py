@@ -1,6 +1,7 @@
 """Types and ranges of every setting, and the bridge from settings to objects."""
 
-from recsys.config.load import compose_config, flatten, load, register_schemas, to_plain
+from recsys.config.flatten import flatten, to_plain
+from recsys.config.load import compose_config, load, register_schemas
 from recsys.config.schema_stages import (
     EvaluateConfig,
     NeighboursConfig,

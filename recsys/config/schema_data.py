@@ -6,7 +6,8 @@ from typing import Any
 from omegaconf import MISSING
 
 from recsys.config.ranges import at_least, one_of, share
-from recsys.foundations import ConfigError
+from recsys.data import FeatureOptions
+from recsys.foundations import ArgumentError, ConfigError
 
 PATH = {"path": True}  # resolved from where the user stands
 
@@ -159,19 +160,16 @@ class FeatureConfig:
 
     kind: str = "auto"
     min_count: int = 1  # rarer values share the out-of-vocabulary row
-    max_vocabulary: int = 100_000
-    num_buckets: int = 16  # bucket: quantile buckets
-    num_hashes: int = 10_000  # text: rows of the n-gram table
+    max_vocabulary: int | None = None
+    num_buckets: int | None = None  # bucket: quantiles; text: rows of the n-gram table
     separator: str | None = None  # multi given as text, such as Action|Drama
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        kinds = ("auto", "categorical", "multi", "numeric", "bucket", "text", "vector")
-        one_of("features.*.kind", self.kind, kinds)
-        at_least("features.*.min_count", self.min_count, 1)
-        at_least("features.*.max_vocabulary", self.max_vocabulary, 1)
-        at_least("features.*.num_buckets", self.num_buckets, 2)
-        at_least("features.*.num_hashes", self.num_hashes, 1)
+        try:
+            FeatureOptions(**vars(self))
+        except ArgumentError as error:
+            raise ConfigError(f"features: {error}") from error
 
 
 @dataclass(kw_only=True)

@@ -28,7 +28,10 @@ class UserHistoryConfig:
             raise ConfigError(
                 f"model.user_tower.history.decay must be above 0 and at most 1, got {self.decay}."
             )
-        at_least("model.user_tower.history.exponent", self.exponent, 0)
+        if not 0 <= self.exponent <= 1:
+            raise ConfigError(
+                f"model.user_tower.history.exponent must be from 0 to 1, got {self.exponent}."
+            )
         share("model.user_tower.history.dropout", self.dropout)
         one_of("model.user_tower.history.table", self.table, ("own", "shared"))
 
@@ -121,7 +124,7 @@ class ModelConfig:
         at_least("model.embedding_dim", self.embedding_dim, 1)
         one_of("model.combine", self.combine, ("sum", "concat"))
         share("model.dropout", self.dropout)
-        one_of("model.normalization", self.normalization, ("none", "batch", "layer"))
+        one_of("model.normalization", self.normalization, ("none", "batch_norm", "layer_norm"))
         share("model.feature_dropout", self.feature_dropout)
         above("model.init_std", self.init_std, 0)
 
@@ -213,7 +216,7 @@ class OptimizerConfig:
         above("optimizer.dense_learning_rate", self.dense_learning_rate, 0)
         at_least("optimizer.weight_decay", self.weight_decay, 0)
         at_least("optimizer.dense_weight_decay", self.dense_weight_decay, 0)
-        one_of("optimizer.schedule", self.schedule, ("constant", "linear", "cosine"))
+        one_of("optimizer.schedule", self.schedule, ("constant", "linear_warmup_decay", "cosine"))
         share("optimizer.warmup_share", self.warmup_share)
         at_least("optimizer.gradient_clip", self.gradient_clip, 0)
         if self.weight_decay > 0 and self.name in ("adagrad", "lazy_adam", "sgd"):

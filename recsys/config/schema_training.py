@@ -5,8 +5,9 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import above, at_least, one_of
+from recsys.config.ranges import at_least, one_of
 from recsys.foundations import ConfigError
+from recsys.index import IndexSettings
 
 
 @dataclass(kw_only=True)
@@ -47,28 +48,23 @@ class TrainerConfig:
 
 @dataclass(kw_only=True)
 class IndexConfig:
-    """The index that lookups go through; `kind` is a family or a FAISS factory string."""
+    """Settings of recsys.index.IndexSettings, which checks their ranges."""
 
     kind: str = MISSING
-    hnsw_neighbours: int = MISSING
-    hnsw_ef_construction: int = MISSING
-    hnsw_ef_search: int = MISSING
-    ivf_lists: int | None = MISSING  # null: 4 * sqrt(items)
-    ivf_probes: int | None = MISSING  # null: an eighth of the lists, at least 8
-    pq_codes: int | None = MISSING  # null: a byte for every 4 dimensions
-    pq_bits: int = MISSING
+    m: int = MISSING
+    ef_construction: int = MISSING
+    ef_search: int = MISSING
+    num_lists: int | None = MISSING
+    num_probes: int | None = MISSING
+    num_codes: int | None = MISSING
+    code_bits: int = MISSING
+    overfetch: int = MISSING
+    factory: str = MISSING
+    reproducible: bool = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if not self.kind:
-            raise ConfigError("index.kind must name a family or a FAISS factory, got ''.")
-        at_least("index.hnsw_neighbours", self.hnsw_neighbours, 2)
-        at_least("index.hnsw_ef_construction", self.hnsw_ef_construction, 1)
-        at_least("index.hnsw_ef_search", self.hnsw_ef_search, 1)
-        for key in ("ivf_lists", "ivf_probes", "pq_codes"):
-            if getattr(self, key) is not None:
-                at_least(f"index.{key}", getattr(self, key), 1)
-        at_least("index.pq_bits", self.pq_bits, 1)
+        IndexSettings(**vars(self))
 
 
 @dataclass(kw_only=True)
@@ -115,14 +111,12 @@ class MlflowConfig(TrackingConfig):
     experiment: str = MISSING
     run_name: str | None = MISSING  # null: the name of the run's folder
     on_error: str = MISSING
-    timeout_seconds: float = MISSING
     artifact_root: str | None = field(default=MISSING, metadata={"path": True})
     log_bundle: bool = MISSING
 
     def __post_init__(self) -> None:
         """Check the choices."""
         one_of("tracking.on_error", self.on_error, ("fail", "warn"))
-        above("tracking.timeout_seconds", self.timeout_seconds, 0)
         for key in ("uri", "experiment"):
             if not getattr(self, key):
                 raise ConfigError(f"tracking.{key} must not be empty.")

@@ -1,0 +1,264 @@
+"""The bridge from settings to the objects that train and track; `build_dataset` has the data's."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from torch.optim import Optimizer
+
+from recsys.config import schema_model, schema_training
+from recsys.config.flatten import flatten
+from recsys.config.schema_stages import StageConfig, TrainConfig
+from recsys.data import PreparedDataset, TrainingBatches
+from recsys.foundations import ConfigError, available_cores, make_generator
+from recsys.index import IndexSettings
+from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
+from recsys.sampling import (
+    InBatchSampler,
+    MixedSampler,
+    PopularitySampler,
+    Sampler,
+    Stream,
+    UniformSampler,
+)
+from recsys.tracking import Tracker, mlflow_tracker, null_tracker
+from recsys.training import (
+    CheckpointStore,
+    FitSettings,
+    FullSoftmaxObjective,
+    ModelStep,
+    Objective,
+    SampledObjective,
+    Schedule,
+    Validator,
+    build_optimizers,
+    build_schedule,
+    choose_device,
+    needs_sparse_gradients,
+)
+
+# Groups and keys that may differ between a run and its resumption: none of them shapes a step.
+# What shapes the data is held by the dataset's fingerprint.
+_FREE = ("tracking.", "evaluation.", "index.", "dataset.", "split.", "features.")
+_FREE_KEYS = ("run_dir", "resume", "threads", "dataset_dir", "trainer.epochs", "trainer.patience")
+
+
+def build_threads(config: StageConfig) -> int:
+    """Give the number of threads: as set, else all cores that the process may use."""
+    return available_cores() if config.threads is None else config.threads
+
+
+def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
+    """Build the two towers, on the device that trains them."""
+    model = build_two_tower(
+        build_model_spec(config.model),
+        num_users=dataset.num_users,
+        num_items=dataset.num_items,
+        user_schema=dataset.users.features.schema,
+        item_schema=dataset.items.features.schema,
+        context_schema=dataset.context_schema,
+        item_counts=dataset.items.counts[: dataset.num_items],
+        sparse=needs_sparse_gradients(config.optimizer.name),
+    )
+    return model.to(choose_device(config.trainer.device))
+
+
+def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:
+    """Turn the model group into the specification that a bundle carries along."""
+    both: dict[str, Any] = {
+        "combine": config.combine,
+        "feature_dropout": config.feature_dropout,
+        "dropout": config.dropout,
+        "norm": config.normalization,
+    }
+    user, item, history = config.user_tower, config.item_tower, config.user_tower.history
+    return ModelSpec(
+        embedding_dim=config.embedding_dim,
+        user_tower=UserTowerSpec(
+            use_id=user.use_id,
+            id_dropout=user.id_dropout,
+            features=_names(user.features),
+            context=_names(user.context),
+            history=history.encoder,
+            history_length=history.length,
+            history_table=history.table,
+            decay=history.decay,
+            exponent=history.exponent,
+            history_dropout=history.dropout,
+            hidden=tuple(user.hidden),
+            **both,
+        ),
+        item_tower=ItemTowerSpec(
+            use_id=item.use_id,
+            id_dropout=item.id_dropout,
+            features=_names(item.features),
+            hidden=tuple(item.hidden),
+            **both,
+        ),
+        normalize=config.normalize,
+        item_bias=config.item_bias,
+        temperature=config.temperature.initial,
+        learn_temperature=config.temperature.learned,
+        min_temperature=config.temperature.minimum,
+        max_temperature=config.temperature.maximum,
+        init_std=config.init_std,
+    )
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    return None if value == "all" else tuple(value)
+
+
+def build_objective(config: TrainConfig, dataset: PreparedDataset) -> Objective:
+    """Build the loss and, where it draws, its sampler.
+
+    Raises:
+        ConfigError: The loss is of no known kind.
+    """
+    candidates = dataset.items.features.slice(0, dataset.num_items)
+    loss = config.loss
+    if isinstance(loss, schema_model.FullSoftmaxConfig):
+        return FullSoftmaxObjective(candidates)
+    if not isinstance(loss, schema_model.CorrectedLossConfig):
+        raise ConfigError(f"loss is of no known kind: {type(loss).__name__}.")
+    return SampledObjective(
+        _build_sampler(config, dataset),
+        candidates,
+        corrected=loss.log_q == "standard",
+        mask_accidental_hits=loss.mask_accidental_hits,
+    )
+
+
+def _build_sampler(config: TrainConfig, dataset: PreparedDataset) -> Sampler:
+    counts = dataset.items.counts[: dataset.num_items]
+    match config.loss:
+        case schema_model.MixedConfig(num_sampled=num_sampled):
+            drawn = _build_drawn(config.sampler, dataset, num_sampled)
+            return MixedSampler([InBatchSampler(counts), drawn])
+        case schema_model.SampledSoftmaxConfig(num_sampled=num_sampled):
+            return _build_drawn(config.sampler, dataset, num_sampled)
+        case _:
+            return InBatchSampler(counts)
+
+
+def _build_drawn(
+    sampler: schema_model.SamplerConfig, dataset: PreparedDataset, num_sampled: int
+) -> Stream:
+    match sampler:
+        case schema_model.UniformConfig():
+            return UniformSampler(dataset.num_items, num_sampled=num_sampled)
+        case schema_model.PopularityConfig(alpha=alpha):
+            counts = dataset.items.counts[: dataset.num_items]
+            return PopularitySampler(counts, alpha=alpha, num_sampled=num_sampled)
+        case _:
+            raise ConfigError(f"sampler is of no known kind: {type(sampler).__name__}.")
+
+
+def build_step(config: TrainConfig, dataset: PreparedDataset, model: TwoTower) -> ModelStep:
+    """Build the forward step."""
+    objective = build_objective(config, dataset)
+    generator = make_generator(config.seed, "draws")
+    return ModelStep(model, objective, dataset.users.features, generator)
+
+
+def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatches:
+    """Build the source of training positives."""
+    return TrainingBatches(
+        dataset.train,
+        clock=dataset.clock,
+        ties=config.history.ties,
+        history_length=config.model.user_tower.history.length,
+        batch_size=config.trainer.batch_size,
+        drop_last=config.trainer.drop_last,
+        seed=config.seed,
+    )
+
+
+def build_optimizer(config: TrainConfig, model: TwoTower) -> list[Optimizer]:
+    """Build the optimisers of tables and of dense layers."""
+    settings = config.optimizer
+    return build_optimizers(
+        model,
+        table_optimizer=settings.name,
+        learning_rate=settings.learning_rate,
+        dense_learning_rate=settings.dense_learning_rate,
+        weight_decay=settings.weight_decay,
+        dense_weight_decay=settings.dense_weight_decay,
+    )
+
+
+def build_learning_rates(config: TrainConfig, batches: TrainingBatches) -> Schedule:
+    """Build the share of the learning rate at each step."""
+    total_steps = max(batches.num_batches * config.trainer.epochs, 1)
+    warmup_steps = min(round(config.optimizer.warmup_share * total_steps), total_steps - 1)
+    return build_schedule(
+        config.optimizer.schedule, warmup_steps=warmup_steps, total_steps=total_steps
+    )
+
+
+def build_validator(config: TrainConfig, dataset: PreparedDataset) -> Validator:
+    """Build the measure that picks the best epoch."""
+    trainer = config.trainer
+    return Validator(
+        dataset, k=trainer.validate_at, max_users=trainer.validation_users, seed=config.seed
+    )
+
+
+def build_checkpoints(
+    config: TrainConfig, dataset: PreparedDataset, run_dir: Path
+) -> CheckpointStore:
+    """Build the run's checkpoints, which refuse to go on with other settings."""
+    settings = {
+        key: value
+        for key, value in flatten(config).items()
+        if not key.startswith(_FREE) and key not in _FREE_KEYS
+    }
+    return CheckpointStore(run_dir / "checkpoints", settings, dataset.fingerprint)
+
+
+def build_fit_settings(config: TrainConfig) -> FitSettings:
+    """Build the settings of the loop."""
+    trainer = config.trainer
+    return FitSettings(
+        epochs=trainer.epochs,
+        patience=trainer.patience,
+        checkpoint_steps=trainer.checkpoint_steps,
+        gradient_clip=config.optimizer.gradient_clip,
+    )
+
+
+def build_index_settings(config: schema_training.IndexConfig) -> IndexSettings:
+    """Turn the index group into the settings of an index."""
+    return IndexSettings(**vars(config))
+
+
+def build_tracker(
+    config: schema_training.TrackingConfig,
+    run_dir: Path,
+    *,
+    sweep: str | None = None,
+    run_id: str | None = None,
+) -> Tracker:
+    """Build the tracker; the store is reached now.
+
+    Args:
+        config: The tracking group.
+        run_dir: Gives the run its name unless one is set.
+        sweep: What the jobs of one sweep share; None outside a sweep.
+        run_id: The run to go on with; None for a new one.
+    """
+    match config:
+        case schema_training.MlflowConfig():
+            return mlflow_tracker(
+                config.uri,
+                config.experiment,
+                config.run_name or os.path.relpath(run_dir, run_dir.parent.parent),
+                on_error=config.on_error,
+                artifact_root=config.artifact_root,
+                sweep=sweep,
+                run_id=run_id,
+            )
+        case schema_training.NoTrackingConfig():
+            return null_tracker()
+        case _:
+            raise ConfigError(f"tracking is of no known kind: {type(config).__name__}.")

@@ -1,0 +1,34 @@
+"""The training loop, its objective, optimisers and checkpoints."""
+
+from recsys.training.checkpoint import CheckpointStore, Position, Trainable
+from recsys.training.device import choose_device
+from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit
+from recsys.training.gradient_clipping import clip_gradients
+from recsys.training.model_step import ModelStep
+from recsys.training.objective import FullSoftmaxObjective, Objective, SampledObjective
+from recsys.training.optimizers import build_optimizers, needs_sparse_gradients
+from recsys.training.rowwise_adagrad import RowwiseAdagrad
+from recsys.training.schedules import Schedule, build_schedule
+from recsys.training.validation import Validator
+
+__all__ = [
+    "CheckpointStore",
+    "FitResult",
+    "FitSettings",
+    "FullSoftmaxObjective",
+    "ModelStep",
+    "Objective",
+    "Position",
+    "RowwiseAdagrad",
+    "SampledObjective",
+    "Schedule",
+    "Trainable",
+    "TrainingRun",
+    "Validator",
+    "build_optimizers",
+    "build_schedule",
+    "choose_device",
+    "clip_gradients",
+    "fit",
+    "needs_sparse_gradients",
+]

@@ -1,0 +1,196 @@
+"""The training loop: epochs of steps, validation, checkpoints."""
+
+import logging
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from recsys.data import TrainingBatch, TrainingBatches
+from recsys.foundations import Progress, TrainingError
+from recsys.tracking import Tracker
+from recsys.training.checkpoint import CheckpointStore, Position, Trainable
+from recsys.training.gradient_clipping import clip_gradients
+from recsys.training.model_step import ModelStep
+from recsys.training.schedules import Schedule, set_learning_rates
+from recsys.training.validation import Validator
+
+log = logging.getLogger(__name__)
+_TINY = float(torch.finfo(torch.float32).tiny)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """Settings of the loop.
+
+    Attributes:
+        epochs: Epochs in all, those before a resumption among them.
+        patience: Epochs without a better validation recall before stopping; 0: never stop early.
+        checkpoint_steps: Steps between checkpoints within an epoch; 0: only at its end.
+        gradient_clip: Largest norm over all gradients; 0: none.
+    """
+
+    epochs: int
+    patience: int
+    checkpoint_steps: int
+    gradient_clip: float
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What training came to.
+
+    Attributes:
+        records: One dictionary of numbers for each epoch.
+        best_epoch: The epoch, from 1, whose weights the model now has.
+        best_recall: Its validation recall; None where nothing was validated.
+        validate_at: The k of that recall.
+    """
+
+    records: list[dict[str, float]]
+    best_epoch: int
+    best_recall: float | None
+    validate_at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRun:
+    """All that the loop works with.
+
+    Attributes:
+        step: The model, its objective and the random stream of the draws.
+        batches: The training positives.
+        optimizers: Over all of the model's parameters.
+        schedule: Share of the learning rate at each step.
+        validator: Recall on the validation part.
+        tracker: Where the numbers of each epoch go.
+        store: Checkpoints.
+        settings: Of the loop.
+    """
+
+    step: ModelStep
+    batches: TrainingBatches
+    optimizers: list[Optimizer]
+    schedule: Schedule
+    validator: Validator
+    tracker: Tracker
+    store: CheckpointStore
+    settings: FitSettings
+
+    @property
+    def trainable(self) -> Trainable:
+        """Give the parts that change."""
+        step = self.step
+        return Trainable(step.model, self.optimizers, step.objective, step.generator)
+
+
+def fit(run: TrainingRun, *, resume: bool) -> FitResult:
+    """Train, validate after each epoch, keep the best weights.
+
+    Each epoch visits every training event once. A run that was killed and is resumed ends with
+    the same numbers as one that was not, on the same machine with the same number of threads.
+
+    Args:
+        run: The model and all that trains it.
+        resume: Whether to go on from the last checkpoint, if there is one.
+
+    Returns:
+        The records; the model has the best epoch's weights.
+
+    Raises:
+        TrainingError: The loss is not finite. The last checkpoint stays.
+        ConfigError: The checkpoint was trained with other settings or on other data.
+        FormatError: The checkpoint is damaged.
+    """
+    position = Position()
+    if resume and run.store.has_last:
+        position = run.store.resume(run.trainable)
+        log.info("resumed after %d steps, in epoch %d", position.step, position.epoch + 1)
+    elif resume:
+        log.info("there is no checkpoint yet: starting from the beginning")
+    while position.epoch < run.settings.epochs and not _is_out_of_patience(run, position):
+        seconds = _train_epoch(run, position)
+        record = _finish_epoch(run, position, seconds)
+        run.store.save_last(run.trainable, position)
+        if position.best_epoch == position.epoch:
+            run.store.keep_as_best()
+        run.tracker.log_metrics(record, step=position.epoch)
+    if position.best_epoch:
+        run.store.restore_best(run.step.model)
+    return FitResult(
+        position.records,
+        position.best_epoch or position.epoch,
+        position.best_recall,
+        run.validator.k,
+    )
+
+
+def _is_out_of_patience(run: TrainingRun, position: Position) -> bool:
+    patience, waited = run.settings.patience, position.epoch - position.best_epoch
+    out = patience > 0 and position.best_epoch > 0 and waited >= patience
+    if out:
+        log.info("stopping early: no better recall for %d epochs", waited)
+    return out
+
+
+def _train_epoch(run: TrainingRun, position: Position) -> float:
+    """Run the rest of the epoch; give its seconds."""
+    started = time.perf_counter()
+    model, batches, settings = run.step.model, run.batches, run.settings
+    model.train()
+    with Progress(f"epoch {position.epoch + 1}/{settings.epochs}", batches.num_rows, "rows") as bar:
+        for batch in batches.epoch(position.epoch, first_batch=position.batch):
+            losses, weights = run.step(batch)
+            total, weight_sum = (losses * weights).sum(), weights.sum()
+            _check_finite(total, batch, position)
+            torch.autograd.backward(total / weight_sum.clamp(min=_TINY))
+            if settings.gradient_clip > 0:
+                clip_gradients(model.parameters(), settings.gradient_clip)
+            set_learning_rates(run.optimizers, run.schedule(position.step))
+            for optimizer in run.optimizers:
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+            position.batch, position.step = position.batch + 1, position.step + 1
+            position.loss_sum += float(total.detach())
+            position.weight_sum += float(weight_sum)
+            bar.advance(len(batch.positives), f"loss {position.mean_loss:.4f}")
+            if settings.checkpoint_steps and position.step % settings.checkpoint_steps == 0:
+                run.store.save_last(run.trainable, position)
+    return time.perf_counter() - started
+
+
+def _check_finite(total: Tensor, batch: TrainingBatch, position: Position) -> None:
+    if torch.isfinite(total):
+        return
+    raise TrainingError(
+        f"the loss is {float(total)} at step {position.step + 1} (epoch {position.epoch + 1}, "
+        f"users {batch.users[:5].tolist()}..., items {batch.positives[:5].tolist()}...); "
+        "the last checkpoint is kept. A lower optimizer.learning_rate or "
+        "optimizer.gradient_clip=1 often helps."
+    )
+
+
+def _finish_epoch(run: TrainingRun, position: Position, seconds: float) -> dict[str, float]:
+    """Validate, write the epoch's record into the position, and move on to the next epoch."""
+    position.epoch += 1
+    num_rows, validator, model = run.batches.num_rows, run.validator, run.step.model
+    record: dict[str, float] = {
+        "epoch": position.epoch,
+        "train_loss": position.mean_loss,
+        "train_rows": num_rows,
+        "temperature": float(model.temperature()),
+        "rows_per_second": num_rows / max(seconds, 1e-9),
+    }
+    text = f"epoch {position.epoch}: loss {position.mean_loss:.4f}"
+    recall = validator.recall(model)
+    if recall is not None:
+        record[f"validation_recall_at_{validator.k}"] = recall
+        text += f", validation recall@{validator.k} {recall:.4f}"
+        if position.best_recall is None or recall > position.best_recall:
+            position.best_epoch, position.best_recall = position.epoch, recall
+    position.records.append(record)
+    position.batch, position.loss_sum, position.weight_sum = 0, 0.0, 0.0
+    log.info("%s, %.0f rows/s", text, record["rows_per_second"])
+    return record
