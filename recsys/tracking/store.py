@@ -113,7 +113,7 @@ def _resolve(uri: str, base_dir: Path) -> tuple[str, Path | None]:
     """Give the full address, and the file if it is SQLite's."""
     if uri.startswith(_SQLITE):
         path, question, options = uri.removeprefix(_SQLITE).partition("?")
-        if not path or path == ":memory:":
+        if not Path(path).name or path == ":memory:":
             raise ConfigError(f"tracking.uri must name a file behind {_SQLITE}, got {uri!r}.")
         file = (base_dir / Path(path).expanduser()).absolute()
         return f"{_SQLITE}{file}{question}{options}", file
@@ -178,15 +178,27 @@ def _ask(function: Callable[[], T], uri: str, seconds: float) -> T:
         raise UnreachableError(f"The tracking store {place} did not answer in {seconds:.0f} s.")
     if isinstance(failure[0], TrackingError):
         raise failure[0]
-    answered = type(failure[0]).__name__ == "RestException" or uri.startswith(_SQLITE)
-    kind = TrackingError if answered else UnreachableError
-    verb = "refused" if answered else "does not answer"
-    raise kind(f"The tracking store {place} {verb}: {_first_line(failure[0])}") from failure[0]
+    chain = _chain(failure[0])
+    away = any(isinstance(e, OSError) or type(e).__name__ == "OperationalError" for e in chain)
+    kind, verb = (UnreachableError, "does not answer") if away else (TrackingError, "cannot be used")
+    raise kind(f"The tracking store {place} {verb}: {_reason(chain)}") from failure[0]
 
 
-def _first_line(error: Exception) -> str:
-    lines = without_credentials(str(error)).strip().splitlines() or [type(error).__name__]
-    return f"{lines[0].strip()[:300].rstrip('.')}."
+def _chain(error: BaseException | None) -> list[BaseException]:
+    """List an error and what led to it, the first cause last."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    return chain
+
+
+def _reason(chain: list[BaseException]) -> str:
+    """Say in one line why: the system's own word for it where there is one."""
+    words = [e.strerror for e in chain if isinstance(e, OSError) and isinstance(e.strerror, str)]
+    lines = [line for line in str(chain[0]).splitlines() if line.strip()]
+    text = words[-1] if words else (lines or [type(chain[0]).__name__])[0]
+    return f"{without_credentials(text).strip()[:300].rstrip('.')}."
 
 
 @contextlib.contextmanager
