@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recsys.data.distinct import sorted_distinct
 from recsys.data.feature_columns import (
     as_lists,
     as_numbers,
@@ -119,7 +120,7 @@ def _codes(spec: FeatureSpec, values: pa.Array) -> NDArray[np.int64]:
 def _encode_multi(spec: FeatureSpec, column: pa.Array) -> Ragged:
     owners, values = as_lists(spec.name, column, spec.separator)
     codes = _codes(spec, as_text(spec.name, values))
-    pairs = np.unique(owners * spec.size + codes)  # a value counts once a row
+    pairs = sorted_distinct(owners * spec.size + codes)  # a value counts once a row
     owners, codes = np.divmod(pairs, spec.size)
     counts = np.bincount(owners, minlength=len(column))
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys.data.coded_log import CodedLog
+from recsys.data.distinct import count_common, sorted_distinct
 from recsys.data.splits import TEST, TRAIN, VALIDATION, Split
 
 
@@ -18,10 +20,15 @@ def find_leaks(log: CodedLog, split: Split, clock: str) -> dict[str, Any]:
         is a clock, `cut`: the first moment of validation or test (microseconds, UTC), and
         `train_rows_at_or_after_cut`.
     """
-    leaks: dict[str, Any] = {
-        "validation": _compare(log, split, VALIDATION),
-        "test": _compare(log, split, TEST),
+    pairs = {
+        name: sorted_distinct(log.pairs[split.parts == part])
+        for name, part in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
     }
+    leaks: dict[str, Any] = {}
+    for name, part in (("validation", VALIDATION), ("test", TEST)):
+        leaks[name] = _count_unseen(log, split, part)
+        leaks[name]["pairs_in_train"] = count_common(pairs[name], pairs["train"])
+    leaks["test"]["pairs_in_validation"] = count_common(pairs["test"], pairs["validation"])
     later = (split.parts == VALIDATION) | (split.parts == TEST)
     if clock == "time" and log.timestamps is not None and later.any():
         cuts = [cut for cut in (split.validation_from, split.test_from) if cut is not None]
@@ -32,20 +39,19 @@ def find_leaks(log: CodedLog, split: Split, clock: str) -> dict[str, Any]:
     return leaks
 
 
-def _compare(log: CodedLog, split: Split, part: int) -> dict[str, int]:
+def _count_unseen(log: CodedLog, split: Split, part: int) -> dict[str, int]:
     train, here = split.parts == TRAIN, split.parts == part
-    pairs = np.unique(log.pairs[here])
-    counts = {"rows": int(here.sum()), "users": len(np.unique(log.users[here]))}
-    counts["pairs_in_train"] = int(np.isin(pairs, log.pairs[train]).sum())
-    if part == TEST:
-        in_validation = log.pairs[split.parts == VALIDATION]
-        counts["pairs_in_validation"] = int(np.isin(pairs, in_validation).sum())
+    counts = {"rows": int(here.sum()), "users": _count_kinds(log.users[here])}
     for name, codes, ids in (
         ("items", log.items, log.item_ids),
         ("users", log.users, log.user_ids),
     ):
         unseen = np.bincount(codes[train], minlength=len(ids)) == 0
-        rows_unseen = unseen[codes[here]]
-        counts[f"{name}_unseen_in_train"] = len(np.unique(codes[here][rows_unseen]))
-        counts[f"rows_of_{name}_unseen_in_train"] = int(rows_unseen.sum())
+        rows_unseen = codes[here][unseen[codes[here]]]
+        counts[f"{name}_unseen_in_train"] = _count_kinds(rows_unseen)
+        counts[f"rows_of_{name}_unseen_in_train"] = len(rows_unseen)
     return counts
+
+
+def _count_kinds(codes: NDArray[np.int64]) -> int:
+    return int(np.count_nonzero(np.bincount(codes)))

@@ -28,7 +28,7 @@ from recsys.data.splits import (
 )
 from recsys.data.storage import write_prepared
 from recsys.data.summary import find_warnings, measure_log, summarise
-from recsys.foundations import DataError
+from recsys.foundations import ConfigError, DataError
 
 Options = Mapping[str, FeatureOptions]
 
@@ -117,10 +117,16 @@ def prepare_dataset(
     return write_prepared(output, **entities, parts=events, manifest=manifest)
 
 
-def _join(logs: Mapping[str, RawLog], split: SplitSettings) -> tuple[pa.Table, Any]:
-    if len(logs) == 1 and split.rule != "given":
-        return logs["train"].table, None
-    return concatenate_parts(logs)
+def _join(
+    logs: Mapping[str, RawLog], split: SplitSettings
+) -> tuple[pa.Table, NDArray[np.int8] | None]:
+    if split.rule == "given":
+        return concatenate_parts(logs)
+    if len(logs) > 1:
+        raise ConfigError(
+            f"`split.rule` must be given where the parts are read apart, got {split.rule}."
+        )
+    return logs["train"].table, None
 
 
 def _assign(

@@ -88,11 +88,7 @@ def split_log(log: CodedLog, clock: str, settings: SplitSettings, seed: int) -> 
         ConfigError: The rule needs what the log lacks.
         DataError: Nothing is left to train on.
     """
-    rule = settings.rule
-    if rule == "auto":
-        rule = _AUTO[clock] if log.parts is None else "given"
-    if log.parts is not None and rule != "given":
-        raise ConfigError(f"`split.rule` must be given where the parts are read apart, got {rule}.")
+    rule = settings.rule if settings.rule != "auto" else _AUTO[clock]
     match rule:
         case "temporal":
             split = _split_by_time(log, clock, settings)
@@ -102,13 +98,17 @@ def split_log(log: CodedLog, clock: str, settings: SplitSettings, seed: int) -> 
             split = Split(rule, _hold_users_out(log, clock, settings, seed))
         case "random":
             split = Split(rule, _split_at_random(len(log), settings, seed))
-        case _ if log.parts is not None:
-            split = Split(rule, log.parts)
         case _:
-            raise ConfigError("`split.rule` must not be given where one log is read.")
+            split = Split(rule, _take_given(log))
     if not (split.parts == TRAIN).any():
         raise DataError(f"The split {rule} leaves no interaction to train on.")
     return split
+
+
+def _take_given(log: CodedLog) -> NDArray[np.int8]:
+    if log.parts is None:
+        raise ConfigError("`split.rule` must not be given where the parts are not read apart.")
+    return log.parts
 
 
 def describe_split(split: Split, settings: SplitSettings, clock: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.coded_log import PARTS, CodedLog
+from recsys.data.distinct import sorted_distinct
 from recsys.data.moments import format_moment
 
 
@@ -24,7 +25,7 @@ def measure_log(log: CodedLog, clock: str, item_counts: NDArray[np.int64]) -> di
         `top_1_percent_share` and `top_10_percent_share`: of the training events, those of the
         most frequent candidates (at least one).
     """
-    num_pairs = len(np.unique(log.pairs))
+    num_pairs = len(sorted_distinct(log.pairs))
     facts: dict[str, Any] = {"density": num_pairs / (log.num_users * log.num_items)}
     if clock == "time" and log.timestamps is not None:
         facts["first_time"] = format_moment(int(log.timestamps.min()))
