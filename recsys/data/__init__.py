@@ -2,17 +2,27 @@
 
 from recsys.data.catalogue import infer_features
 from recsys.data.dataset import Entities, PreparedDataset
+from recsys.data.entities import entities_from_table, read_entities
 from recsys.data.events import Events, history_ends
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
 from recsys.data.prepare import prepare_dataset
 from recsys.data.raw import RawEntities, RawLog
+from recsys.data.reading import (
+    ColumnNames,
+    LogOptions,
+    interactions_from_table,
+    read_interactions,
+)
+from recsys.data.sources import find_sources
 from recsys.data.splits import SplitSettings
 from recsys.data.storage import read_prepared
+from recsys.data.table_format import TableFormat
 from recsys.data.vocabulary import Vocabulary
 
 __all__ = [
+    "ColumnNames",
     "Entities",
     "Events",
     "FeatureOptions",
@@ -20,13 +30,20 @@ __all__ = [
     "FeatureSpec",
     "FeatureTable",
     "FilterSettings",
+    "LogOptions",
     "PreparedDataset",
     "RawEntities",
     "RawLog",
     "SplitSettings",
+    "TableFormat",
     "Vocabulary",
+    "entities_from_table",
+    "find_sources",
     "history_ends",
     "infer_features",
+    "interactions_from_table",
     "prepare_dataset",
+    "read_entities",
+    "read_interactions",
     "read_prepared",
 ]

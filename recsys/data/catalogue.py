@@ -1,6 +1,6 @@
 """Who gets a row: users and items of the log and of their tables, in a fixed random order."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,17 +113,24 @@ def build_entities(
     return Entities(vocabulary, counts, schema.encode(table), _display(table))
 
 
-def infer_features(raw: RawEntities) -> dict[str, FeatureOptions]:
+def infer_features(table: pa.Table, *, but: Collection[str] = ()) -> dict[str, FeatureOptions]:
     """Choose every column that can be a feature as it is.
 
-    Text columns in which most values differ, such as titles and addresses, are left out.
+    Text columns in which most values differ, such as titles and addresses, are left out, as are
+    columns that hold nothing.
+
+    Args:
+        table: One row an entity.
+        but: Columns that are not wanted.
     """
     chosen = {}
-    for name in raw.table.column_names[1:]:
-        column = raw.table[name]
+    for name in table.column_names:
+        column = table[name]
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         known = len(column) - column.null_count
-        if known and not (is_text(kind) and 2 * pc.count_distinct(column).as_py() > known):
+        if name in but or not known:
+            continue
+        if not (is_text(kind) and 2 * pc.count_distinct(column).as_py() > known):
             chosen[name] = FeatureOptions()
     return chosen
 
