@@ -1,0 +1,37 @@
+"""From a model and an index, or from ranked lists, to a report."""
+
+from recsys.evaluation.compare import compare_reports
+from recsys.evaluation.embed import embed_queries
+from recsys.evaluation.estimates import Estimate, Resampling
+from recsys.evaluation.evaluate import evaluate_retrieval, quick_metrics
+from recsys.evaluation.measures import ListJudge, measure_lists
+from recsys.evaluation.plots import write_plots
+from recsys.evaluation.popularity import PopularityList
+from recsys.evaluation.queries import EvaluationQueries, build_queries
+from recsys.evaluation.ranked import evaluate_ranked, read_ranked, read_truth
+from recsys.evaluation.report import Report
+from recsys.evaluation.slices import Slice, popularity_deciles
+from recsys.evaluation.table import report_table, report_text
+
+__all__ = [
+    "Estimate",
+    "EvaluationQueries",
+    "ListJudge",
+    "PopularityList",
+    "Report",
+    "Resampling",
+    "Slice",
+    "build_queries",
+    "compare_reports",
+    "embed_queries",
+    "evaluate_ranked",
+    "evaluate_retrieval",
+    "measure_lists",
+    "popularity_deciles",
+    "quick_metrics",
+    "read_ranked",
+    "read_truth",
+    "report_table",
+    "report_text",
+    "write_plots",
+]

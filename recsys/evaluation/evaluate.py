@@ -1,0 +1,132 @@
+"""A model's ranking of the whole catalogue against what users chose.
+
+Dimensions: U queries, B queries of a block, D embedding width.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data import PreparedDataset
+from recsys.evaluation.estimates import Resampling
+from recsys.evaluation.measures import check_ks, measure_lists
+from recsys.evaluation.queries import EvaluationQueries, build_queries
+from recsys.evaluation.report import Report
+from recsys.evaluation.retrieval_report import retrieval_report
+from recsys.evaluation.systems import Systems
+from recsys.foundations import DataError, Progress
+from recsys.index import Index
+
+Embed = Callable[[EvaluationQueries], NDArray[np.float32]]
+
+_QUERIES_AT_ONCE = 512
+
+
+def evaluate_retrieval(
+    dataset: PreparedDataset,
+    part: str,
+    *,
+    embed: Embed,
+    exact: Index,
+    approximate: Index | None,
+    ks: Sequence[int],
+    seed: int,
+    num_resamples: int,
+    level: float,
+    exclude_seen: bool | None = None,
+) -> Report:
+    """Rank the whole catalogue for every user of a part and compare with what the user chose.
+
+    Works in blocks of 512 users; what is kept is a number a user and metric. Users of whom nothing
+    is known get popular items, as they do when recommending; they are counted.
+
+    Args:
+        dataset: The prepared data set.
+        part: `validation` or `test`.
+        embed: Gives the vectors [B, D], float32, of a block of queries.
+        exact: Exact search over the candidates of `dataset`.
+        approximate: The index that serves, or None.
+        ks: Lengths of the list that is judged.
+        seed: Of the resampling.
+        num_resamples: Of the bootstrap.
+        level: Of the intervals, as 0.95.
+        exclude_seen: Whether items of a user's history are left out; None: as `dataset` says.
+
+    Returns:
+        The report.
+
+    Raises:
+        DataError: Nobody has events in the part, or the index has another number of candidates.
+        ArgumentError: An argument is out of range.
+    """
+    ks = check_ks(ks)
+    queries = build_queries(dataset, part)
+    _check(dataset, part, queries, exact, approximate)
+    exclude = dataset.exclude_seen if exclude_seen is None else exclude_seen
+    counts = dataset.items.counts[: dataset.num_items]
+    systems = Systems(ks, counts, exact, approximate)
+    with Progress(f"evaluating on {part}", len(queries), "users") as progress:
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            block = queries.slice(start, start + _QUERIES_AT_ONCE)
+            systems.add(block, embed(block), exclude)
+            progress.advance(len(block))
+    return retrieval_report(
+        dataset,
+        part,
+        queries,
+        systems,
+        resampling=Resampling(seed, num_resamples, level),
+        exclude_seen=exclude,
+    )
+
+
+def quick_metrics(
+    queries: EvaluationQueries,
+    *,
+    embed: Embed,
+    exact: Index,
+    ks: Sequence[int],
+    exclude_seen: bool,
+) -> dict[str, float]:
+    """Compute the means alone, as a training loop wants them after an epoch.
+
+    Args:
+        queries: As `build_queries` gives them, or some of them.
+        embed: Gives the vectors [B, D], float32, of a block of queries.
+        exact: Exact search over the candidates.
+        ks: Lengths of the list that is judged.
+        exclude_seen: Whether items of a user's history are left out.
+
+    Returns:
+        `recall_at_10` and so on -> mean over the queries; empty without any query.
+
+    Raises:
+        ArgumentError: `ks` is empty or holds a number below 1.
+    """
+    ks = check_ks(ks)
+    totals: dict[str, float] = {}
+    for start in range(0, len(queries), _QUERIES_AT_ONCE):
+        block = queries.slice(start, start + _QUERIES_AT_ONCE)
+        exclude = block.seen if exclude_seen else None
+        lists = exact.search(embed(block), max(ks), exclude=exclude).lists
+        for name, values in measure_lists(lists, block.truth, ks).items():
+            totals[name] = totals.get(name, 0.0) + float(values.sum())
+    return {name: total / len(queries) for name, total in totals.items()}
+
+
+def _check(
+    dataset: PreparedDataset,
+    part: str,
+    queries: EvaluationQueries,
+    exact: Index,
+    approximate: Index | None,
+) -> None:
+    if len(queries) == 0:
+        raise DataError(f"The {part} part of {dataset.path} is empty: nothing to evaluate on.")
+    for index in (exact, approximate):
+        if index is not None and index.num_candidates != dataset.num_items:
+            raise DataError(
+                f"The index holds {index.num_candidates} items, {dataset.path} has "
+                f"{dataset.num_items}: they do not belong together."
+            )

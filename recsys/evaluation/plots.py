@@ -1,0 +1,194 @@
+"""The report as pictures."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from recsys.evaluation.estimates import Estimate
+from recsys.evaluation.report import Report
+from recsys.evaluation.slices import Slice
+from recsys.foundations import atomic_file
+
+_MODEL, _BASELINE, _INDEX, _INK, _FAINT = "#1b5fa8", "#d1701c", "#2b8a5a", "#222222", "#8a8a8a"
+
+
+def write_plots(
+    report: Report, folder: Path, history: Sequence[Mapping[str, float]] = ()
+) -> list[Path]:
+    """Write every picture that the report has the numbers for, each atomically.
+
+    `recall_at_k.png` (exact, through the index, popularity; with intervals),
+    `recall_by_popularity_decile.png`, `recall_by_user_activity.png`, and with a history
+    `training_curves.png`.
+
+    Args:
+        report: The report.
+        folder: Where the PNG files go; made if it is not there.
+        history: One mapping an epoch, as training records them: `epoch`, `train_loss`, and
+            `validation_recall_at_<k>` where there is a validation part.
+
+    Returns:
+        The paths written.
+    """
+    figures = {"recall_at_k.png": _recall_curve(report)}
+    for name, file in (
+        ("item_popularity_decile", "recall_by_popularity_decile.png"),
+        ("user_activity", "recall_by_user_activity.png"),
+    ):
+        if report.slices.get(name):
+            figures[file] = _slice_bars(report, name)
+    if history:
+        figures["training_curves.png"] = _training_curves(history)
+    paths = []
+    for name, figure in figures.items():
+        with atomic_file(folder / name) as temporary:
+            figure.savefig(temporary, format="png", dpi=150)
+        paths.append(folder / name)
+    return paths
+
+
+def _new_figure(title: str, subtitle: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.set_title(f"{title}\n", loc="left", fontsize=13, fontweight="bold", color=_INK)
+    axes.text(0, 1.02, subtitle, transform=axes.transAxes, fontsize=9.5, color=_FAINT, va="bottom")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e4e4e4", linewidth=0.8)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _recall_curve(report: Report) -> Figure:
+    """Draw recall over k with interval bands."""
+    part, k = report.about.get("part"), report.slice_k
+    recall = report.metrics[f"recall_at_{k}"].value
+    title = f"Recall@{k} is {recall:.3f}"
+    if report.popularity:
+        title += f"; recommending popular items reaches {_value(report.popularity, k):.3f}"
+    where = f"{part} part, whole catalogue" if part else "lists given"
+    bands = f"bands: {report.level:.0%} bootstrap intervals"
+    users = f"{report.counts['num_users']:,} users"
+    figure, axes = _new_figure(title, f"Mean over {users}, {where}; {bands}")
+    label = "Model, exact search" if report.popularity else "Lists"
+    _curve(axes, report.ks, report.metrics, label=label, color=_MODEL, style="o-")
+    if report.through_index:
+        _curve(
+            axes,
+            report.ks,
+            report.through_index,
+            label="Model, through the index",
+            color=_INDEX,
+            style="s--",
+        )
+    if report.popularity:
+        _curve(axes, report.ks, report.popularity, label="Popularity", color=_BASELINE, style="^-")
+    axes.set_xscale("log")
+    axes.set_xticks(report.ks, [str(k) for k in report.ks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("k: items recommended to each user (log scale)")
+    axes.set_ylabel("Recall@k: share of a user's chosen items found")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, loc="upper left")
+    return figure
+
+
+def _value(estimates: Mapping[str, Estimate], k: int) -> float:
+    return estimates[f"recall_at_{k}"].value
+
+
+def _curve(
+    axes: Axes,
+    ks: Sequence[int],
+    estimates: Mapping[str, Estimate],
+    *,
+    label: str,
+    color: str,
+    style: str,
+) -> None:
+    points = [estimates[f"recall_at_{k}"] for k in ks]
+    axes.plot(ks, [point.value for point in points], style, color=color, label=label, ms=5)
+    low, high = ([getattr(point, end) for point in points] for end in ("low", "high"))
+    axes.fill_between(ks, low, high, color=color, alpha=0.15, linewidth=0)
+
+
+def _slice_bars(report: Report, name: str) -> Figure:
+    """Draw recall by slice, model beside popularity, with interval whiskers."""
+    slices, k = report.slices[name], report.slice_k
+    by_item = name == "item_popularity_decile"
+    title = "Which items are found" if by_item else "Who is served well"
+    subtitle = (
+        f"Recall@{k} by {'popularity of the chosen item' if by_item else 'length of the history'}, "
+        f"{report.about.get('part')} part; whiskers: {report.level:.0%} bootstrap intervals"
+    )
+    figure, axes = _new_figure(title, subtitle)
+    for place, (system, label, color) in enumerate(
+        (("model", "Model, exact search", _MODEL), ("popularity", "Popularity", _BASELINE))
+    ):
+        _bars(axes, slices, system, label=label, color=color, shift=0.4 * place - 0.2)
+    axes.set_xticks(range(len(slices)), [_tick(one, by_item) for one in slices], fontsize=8.5)
+    axes.set_xlabel(
+        "Item popularity decile, 1 = least popular; (training events of an item); n = chosen items"
+        if by_item
+        else "Events in the user's history; n = users"
+    )
+    axes.set_ylabel(f"Recall@{k}: share of chosen items found")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, loc="upper left")
+    return figure
+
+
+def _bars(
+    axes: Axes, slices: Sequence[Slice], system: str, *, label: str, color: str, shift: float
+) -> None:
+    there = [(x, one.recall[system]) for x, one in enumerate(slices) if system in one.recall]
+    x = np.array([place for place, _ in there], float) + shift
+    values = np.array([estimate.value for _, estimate in there])
+    low = np.array([estimate.low for _, estimate in there])
+    high = np.array([estimate.high for _, estimate in there])
+    whiskers = np.abs(np.stack([values - low, high - values]))
+    axes.bar(x, values, width=0.38, color=color, label=label)
+    axes.errorbar(x, values, yerr=whiskers, fmt="none", ecolor=_INK, elinewidth=1, capsize=2.5)
+
+
+def _tick(one: Slice, by_item: bool) -> str:
+    if not by_item or one.bounds is None:
+        return f"{one.name}\nn = {one.num_users:,}"
+    low, high = one.bounds
+    events = f"{low:,}" if low == high else f"{low:,}-{high:,}"
+    return f"{one.name}\n({events})\nn = {one.num_positives:,}"
+
+
+def _training_curves(history: Sequence[Mapping[str, float]]) -> Figure:
+    """Draw the loss and the validation recall over the epochs."""
+    epochs = [int(record["epoch"]) for record in history]
+    recall_name = next((name for name in history[-1] if "recall_at_" in name), "")
+    recall = [(e, r[recall_name]) for e, r in zip(epochs, history, strict=True) if recall_name in r]
+    k = recall_name.rpartition("_")[2]
+    title, subtitle = f"Training over {len(history)} epochs", "No validation part"
+    if recall:
+        best = max(recall, key=lambda point: point[1])
+        title = f"Best validation recall@{k} is {best[1]:.3f}, after epoch {best[0]}"
+        subtitle = "Training loss (left axis) and validation recall (right axis) by epoch"
+    figure, axes = _new_figure(title, subtitle)
+    losses = [record["train_loss"] for record in history]
+    (loss_line,) = axes.plot(epochs, losses, "o-", color=_BASELINE, ms=4, label="Training loss")
+    axes.set_xlabel("Epoch")
+    axes.set_ylabel("Training loss (nats, mean over examples)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    lines = [loss_line]
+    if recall:
+        right = axes.twinx()
+        right.spines["top"].set_visible(False)
+        lines += right.plot(*zip(*recall, strict=True), "s-", color=_MODEL, ms=4)
+        lines[-1].set_label(f"Validation recall@{k}")
+        right.axvline(best[0], color=_FAINT, linestyle=":", linewidth=1.2)
+        right.set_ylabel(f"Validation recall@{k}")
+        right.set_ylim(bottom=0)
+    axes.legend(handles=lines, frameon=False, loc="center right")
+    return figure

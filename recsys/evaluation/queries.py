@@ -1,0 +1,146 @@
+"""What a part asks: one query a user, with what was known of the user before.
+
+Dimensions: U users who have events in the part.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data import Events, FeatureTable, PreparedDataset
+from recsys.foundations import Ragged, check_choice
+from recsys.metrics import distinct
+
+PARTS = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class EvaluationQueries:
+    """U queries in the order of their user rows.
+
+    Attributes:
+        user_rows: [U], int64; at or above `num_users` where the user has no training events.
+        histories: U lists of item rows, oldest first, candidates only.
+        seen: U lists of distinct item rows; what `exclude_seen` leaves out.
+        truth: U lists of distinct item rows, never empty; rows that are no candidates are kept, so
+            that recall divides by all that the user chose.
+        context: U rows; that of the user's first event in the part.
+        features: U rows; the users' features.
+        known: [U], bool; whether the user has training events.
+        num_without_relevant: Users of whom only the input of a fold-in is there; they are not
+            among the U.
+    """
+
+    user_rows: NDArray[np.int64]
+    histories: Ragged
+    seen: Ragged
+    truth: Ragged
+    context: FeatureTable
+    features: FeatureTable
+    known: NDArray[np.bool_]
+    num_without_relevant: int = 0
+
+    def __len__(self) -> int:
+        return len(self.user_rows)
+
+    def take(self, positions: NDArray[np.int64]) -> "EvaluationQueries":
+        """Take queries by position, in the order given."""
+        return EvaluationQueries(
+            self.user_rows[positions],
+            self.histories.take(positions),
+            self.seen.take(positions),
+            self.truth.take(positions),
+            self.context.take(positions),
+            self.features.take(positions),
+            self.known[positions],
+            self.num_without_relevant,
+        )
+
+    def slice(self, start: int, stop: int) -> "EvaluationQueries":
+        """Take the queries from start to before stop."""
+        return self.take(np.arange(start, min(stop, len(self))))
+
+    def nothing_known(self) -> NDArray[np.bool_]:
+        """Tell who has neither training events nor history nor features: [U], bool.
+
+        A model has nothing to go by there; popular items are recommended instead.
+        """
+        without = (self.histories.lengths == 0) & ~_any_feature(self.features)
+        return np.asarray(~self.known & without)
+
+
+def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
+    """Ask for what each user chose in a part.
+
+    What is known of a user at `validation` is the training part, at `test` training and validation,
+    and where the split holds users out the input part of those users.
+
+    Args:
+        dataset: The prepared data set.
+        part: `validation` or `test`.
+
+    Returns:
+        One query for each user with events in the part; none where the part is empty.
+
+    Raises:
+        ArgumentError: `part` is another word.
+    """
+    check_choice("part", part, PARTS)
+    asked = dataset.validation if part == "validation" else dataset.test
+    held_out = dataset.validation_input if part == "validation" else dataset.test_input
+    user_rows, first = np.unique(asked.users, return_index=True)
+    if held_out is not None:
+        sources, without = [held_out], int((~np.isin(np.unique(held_out.users), user_rows)).sum())
+    else:
+        sources = [dataset.train] if part == "validation" else [dataset.train, dataset.validation]
+        without = 0
+    histories = _known_items(sources, user_rows, dataset.num_items)
+    return EvaluationQueries(
+        user_rows=user_rows,
+        histories=histories,
+        seen=distinct(histories),
+        truth=distinct(_by_position(asked, user_rows)),
+        context=asked.context.take(first),
+        features=dataset.users.features.take(user_rows),
+        known=user_rows < dataset.num_users,
+        num_without_relevant=without,
+    )
+
+
+def history_rule(dataset: PreparedDataset, part: str) -> str:
+    """Say in words what is known of a user at a part."""
+    if (dataset.validation_input if part == "validation" else dataset.test_input) is not None:
+        return "the input part of the held-out users"
+    return "training" if part == "validation" else "training and validation"
+
+
+def _known_items(sources: list[Events], user_rows: NDArray[np.int64], num_items: int) -> Ragged:
+    """Give the candidates of each user's events, oldest first."""
+    users = np.concatenate([events.users for events in sources])
+    items = np.concatenate([events.items for events in sources])
+    kept = np.flatnonzero(np.isin(users, user_rows) & (items < num_items))
+    stamps = [events.timestamps for events in sources if events.timestamps is not None]
+    if len(stamps) == len(sources) > 1:  # equal times: training before validation
+        kept = kept[np.lexsort((np.concatenate(stamps)[kept], users[kept]))]
+    owners = np.searchsorted(user_rows, users[kept])
+    return Ragged.from_pairs(owners, items[kept], len(user_rows))
+
+
+def _by_position(events: Events, user_rows: NDArray[np.int64]) -> Ragged:
+    counts = np.diff(np.append(np.searchsorted(events.users, user_rows), len(events)))
+    return Ragged(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), events.items)
+
+
+def _any_feature(features: FeatureTable) -> NDArray[np.bool_]:
+    """Tell which rows have at least one feature that is not missing."""
+    some = np.zeros(len(features), bool)
+    for spec in features.schema:
+        column = features.columns[spec.name]
+        if isinstance(column, Ragged):
+            some |= column.lengths > 0
+        elif spec.kind == "numeric":
+            some |= ~np.isnan(column)
+        else:
+            some |= (column != 0).reshape(len(features), -1).any(axis=1)
+    return some

@@ -1,0 +1,144 @@
+"""From what the systems did for each user to a report."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recsys.data import PreparedDataset
+from recsys.evaluation.estimates import Estimate, Resampling
+from recsys.evaluation.measures import Values
+from recsys.evaluation.queries import EvaluationQueries, history_rule
+from recsys.evaluation.report import Report
+from recsys.evaluation.slices import slice_items, slice_users
+from recsys.evaluation.systems import Systems
+
+_TIES_MATTER_ABOVE = 0.001
+
+
+def retrieval_report(
+    dataset: PreparedDataset,
+    part: str,
+    queries: EvaluationQueries,
+    systems: Systems,
+    *,
+    resampling: Resampling,
+    exclude_seen: bool,
+) -> Report:
+    """Make the report of systems that have judged all queries of a part.
+
+    Args:
+        dataset: The prepared data set.
+        part: `validation` or `test`.
+        queries: All queries of the part.
+        systems: After the last block.
+        resampling: How intervals are made.
+        exclude_seen: Whether items of a user's history were left out.
+
+    Returns:
+        The report.
+    """
+    ks, counts = systems.ks, dataset.items.counts[: dataset.num_items]
+    slice_k = 10 if 10 in ks else ks[-1]
+    values = {"model": systems.model.values(), "popularity": systems.popularity.values()}
+    ranks = {"model": systems.model.ranks(), "popularity": systems.popularity.ranks()}
+    recall = {system: some[f"recall_at_{slice_k}"] for system, some in values.items()}
+    difference = {name: one - values["popularity"][name] for name, one in values["model"].items()}
+    metrics = resampling.means(values["model"]) | _plain(systems.model.coverage())
+    through_index = resampling.means(systems.index.values())
+    if through_index:
+        through_index |= _plain(systems.index.coverage())
+    ties = _tie_summary(systems.ties())
+    fallback = queries.nothing_known()
+    return Report(
+        about=_about(dataset, part, exclude_seen),
+        ks=ks,
+        slice_k=slice_k,
+        level=resampling.level,
+        counts=_counts(dataset, queries, exclude_seen, int(fallback.sum())),
+        metrics=metrics,
+        through_index=through_index,
+        popularity=resampling.means(values["popularity"]) | _plain(systems.popularity.coverage()),
+        difference=resampling.means(difference),
+        ties=ties,
+        slices=slice_items(queries, counts, ranks, slice_k, resampling)
+        | slice_users(queries, recall, resampling),
+        warnings=_warnings(metrics, ties, ks),
+        per_user=_per_user(dataset, queries, values, fallback),
+    )
+
+
+def _about(dataset: PreparedDataset, part: str, exclude_seen: bool) -> dict[str, object]:
+    return {
+        "part": part,
+        "split": dataset.manifest.get("split"),
+        "dataset_fingerprint": dataset.fingerprint,
+        "clock": dataset.clock,
+        "history": history_rule(dataset, part),
+        "exclude_seen": exclude_seen,
+        "ranking": "the whole catalogue; score, then row",
+    }
+
+
+def _counts(
+    dataset: PreparedDataset, queries: EvaluationQueries, exclude_seen: bool, num_fallback: int
+) -> dict[str, int]:
+    width = len(dataset.items)
+    pairs = queries.truth.owners() * width + queries.truth.rows
+    seen = queries.seen.owners() * width + queries.seen.rows
+    return {
+        "num_users": len(queries),
+        "num_new_users": int((~queries.known).sum()),
+        "num_fallback_users": num_fallback,
+        "num_users_without_relevant": queries.num_without_relevant,
+        "num_items": dataset.num_items,
+        "num_positives": len(pairs),
+        "num_unknown_positives": int((queries.truth.rows >= dataset.num_items).sum()),
+        "num_seen_positives": int(np.isin(pairs, seen).sum()) if exclude_seen else 0,
+    }
+
+
+def _plain(values: dict[str, float]) -> dict[str, Estimate]:
+    return {name: Estimate(value) for name, value in values.items()}
+
+
+def _tie_summary(ties: Values) -> dict[str, float]:
+    return {
+        name: float(values.sum() if name.startswith("tied") else values.mean())
+        for name, values in ties.items()
+    }
+
+
+def _warnings(
+    metrics: dict[str, Estimate], ties: dict[str, float], ks: tuple[int, ...]
+) -> tuple[str, ...]:
+    sentences = []
+    for k in ks:
+        recall, lowest = metrics[f"recall_at_{k}"].value, ties[f"pessimistic_recall_at_{k}"]
+        if recall - lowest > _TIES_MATTER_ABOVE:
+            sentences.append(
+                f"recall@{k} is {recall:.4f}, but {lowest:.4f} if a relevant item stands behind "
+                f"every item of equal score: many scores are equal "
+                f"({ties[f'tied_at_{k}']:,.0f} users have a tie across rank {k})."
+            )
+    return tuple(sentences)
+
+
+def _per_user(
+    dataset: PreparedDataset,
+    queries: EvaluationQueries,
+    values: dict[str, Values],
+    fallback: NDArray[np.bool_],
+) -> pa.Table:
+    columns: dict[str, object] = {
+        "user_id": dataset.users.vocabulary.ids_of(queries.user_rows),
+        "num_relevant": queries.truth.lengths,
+        "history_length": queries.histories.lengths,
+        "fallback": fallback,
+    }
+    columns |= values["model"]
+    columns |= {
+        f"popularity_{name}": one
+        for name, one in values["popularity"].items()
+        if name.startswith("recall")
+    }
+    return pa.table(columns)

@@ -1,0 +1,116 @@
+"""The report as tables for a terminal."""
+
+import io
+from collections.abc import Mapping
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recsys.evaluation.estimates import Estimate
+from recsys.evaluation.report import Report
+from recsys.evaluation.slices import Slice
+
+_NAMES = {
+    "recall": "recall (/ relevant)",
+    "capped_recall": "recall (/ min(k, relevant))",
+    "precision": "precision (/ k)",
+    "hit_rate": "hit rate",
+    "ndcg": "NDCG",
+    "mrr": "MRR",
+    "map": "MAP",
+    "mean_popularity": "mean popularity (events)",
+    "coverage": "coverage",
+    "index_recall": "index recall",
+}
+_SLICES = {
+    "item_popularity_decile": "Items by popularity, 1 least to 10 most popular (training events)",
+    "item_warmth": "Relevant items",
+    "user_activity": "Users by length of history",
+    "user_kind": "Users",
+}
+
+
+def report_table(report: Report) -> RenderableType:
+    """Lay the report out for rich: metrics, then slices, then what was left out, then warnings."""
+    parts: list[RenderableType] = [_metrics_table(report)]
+    parts += [_slices_table(report, name) for name in _SLICES if report.slices.get(name)]
+    parts.append(Text(_counted(report.counts)))
+    parts += [Text(f"Warning: {sentence}", style="yellow") for sentence in report.warnings]
+    return Group(*parts)
+
+
+def report_text(report: Report, width: int = 140) -> str:
+    """Give the same as plain text, for a log or a file.
+
+    Args:
+        report: The report.
+        width: Characters a line.
+    """
+    page = io.StringIO()
+    Console(file=page, width=width, no_color=True).print(report_table(report))
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+
+
+def _metrics_table(report: Report) -> Table:
+    columns: list[tuple[str, Mapping[str, Estimate], bool]] = [("value", report.metrics, False)]
+    if report.popularity:
+        columns = [("model, exact", report.metrics, False)]
+        columns += [("popularity", report.popularity, False)]
+        columns += [("difference", report.difference, True)]
+    if report.through_index:
+        columns.append(("through the index", report.through_index, False))
+    part = report.about.get("part")
+    where = f"Full catalogue, {part} part" if part else "Lists given"
+    title = f"{where}: mean over {report.counts['num_users']:,} users [{report.level:.0%} interval]"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("metric")
+    table.add_column("k", justify="right")
+    for heading, _, _ in columns:
+        table.add_column(heading, justify="right")
+    for metric, label in _NAMES.items():
+        keys = [(k, f"{metric}_at_{k}") for k in report.ks]
+        keys = [(k, key) for k, key in keys if any(key in values for _, values, _ in columns)]
+        for place, (k, key) in enumerate(keys):
+            cells = [_cell(values.get(key), signed) for _, values, signed in columns]
+            last = place == len(keys) - 1
+            table.add_row("" if place else label, str(k), *cells, end_section=last)
+    return table
+
+
+def _slices_table(report: Report, name: str) -> Table:
+    table = Table(title=_SLICES[name], title_justify="left", title_style="bold")
+    table.add_column("slice")
+    for heading in ("users", "relevant items"):
+        table.add_column(heading, justify="right")
+    for heading in (f"recall@{report.slice_k}, exact", "popularity"):
+        table.add_column(heading, justify="right")
+    for one in report.slices[name]:
+        cells = [_cell(one.recall.get(system), False) for system in ("model", "popularity")]
+        table.add_row(
+            _slice_label(one, name), f"{one.num_users:,}", f"{one.num_positives:,}", *cells
+        )
+    return table
+
+
+def _slice_label(one: Slice, name: str) -> str:
+    if name != "item_popularity_decile" or one.bounds is None:
+        return one.name
+    low, high = one.bounds
+    return f"{one.name} ({low:,})" if low == high else f"{one.name} ({low:,} to {high:,})"
+
+
+def _cell(estimate: Estimate | None, signed: bool) -> str:
+    if estimate is None:
+        return ""
+    sign = "+" if signed else ""
+    digits = 4 if max(abs(estimate.value), abs(estimate.high or 0)) < 10 else 1
+    text = f"{estimate.value:{sign}.{digits}f}"
+    if estimate.low is None:
+        return text
+    return f"{text} [{estimate.low:{sign}.{digits}f}, {estimate.high:{sign}.{digits}f}]"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    words = [f"{name.removeprefix('num_').replace('_', ' ')} {n:,}" for name, n in counts.items()]
+    return "Counts: " + ", ".join(words) + "."
