@@ -62,6 +62,7 @@ def entities_from_table(
     what: str,
     on_bad_rows: str = "error",
     name: str = "the table",
+    sources: Sequence[dict[str, Any]] = (),
 ) -> RawEntities:
     """Read items or users from a table in memory, by the rules of `read_entities`.
 
@@ -71,7 +72,7 @@ def entities_from_table(
     check_choice("on_bad_rows", on_bad_rows, ("error", "drop"))
     check_columns(name, table.column_names, [id_column])
     part = Part(name, table)
-    return _build([part], id_column, what=what, on_bad_rows=on_bad_rows, sources=[])
+    return _build([part], id_column, what=what, on_bad_rows=on_bad_rows, sources=list(sources))
 
 
 def _build(

@@ -141,7 +141,11 @@ def read_interactions(
 
 
 def interactions_from_table(
-    table: pa.Table, options: LogOptions, *, name: str = "the table"
+    table: pa.Table,
+    options: LogOptions,
+    *,
+    name: str = "the table",
+    sources: Sequence[dict[str, Any]] = (),
 ) -> RawLog:
     """Read a log from a table in memory, by the rules of `read_interactions`.
 
@@ -149,12 +153,13 @@ def interactions_from_table(
         table: One interaction a row; columns that are not asked for are ignored.
         options: How the rows are understood.
         name: What messages call the table.
+        sources: Where it came from, for the manifest.
 
     Raises:
         DataError: A column is missing or a row cannot be read.
     """
     check_columns(name, table.column_names, options.must_have())
-    return _build_log([Part(name, table)], options, [])
+    return _build_log([Part(name, table)], options, list(sources))
 
 
 def _build_log(parts: Sequence[Part], options: LogOptions, sources: list[dict[str, Any]]) -> RawLog:
