@@ -1,5 +1,6 @@
 """Interactions, vocabulary, features, splits, and the prepared data set."""
 
+from recsys.data.batches import TrainingBatch, TrainingBatches
 from recsys.data.catalogue import infer_features
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
@@ -36,6 +37,8 @@ __all__ = [
     "RawLog",
     "SplitSettings",
     "TableFormat",
+    "TrainingBatch",
+    "TrainingBatches",
     "Vocabulary",
     "entities_from_table",
     "find_sources",

@@ -27,7 +27,7 @@ class Assignment:
         rows_of_codes: [codes], int64, the row of each code of the log; -1 where it has none.
         untrained: Ids of the table without a training event that have a row.
         left_out: Ids of the table without a row.
-        without_table: Ids with a training event that the table lacks; 0 without a table.
+        without_table: Ids with a training event that the table lacks; none without a table.
     """
 
     vocabulary: Vocabulary
@@ -35,7 +35,7 @@ class Assignment:
     rows_of_codes: NDArray[np.int64]
     untrained: int
     left_out: int
-    without_table: int
+    without_table: pa.LargeStringArray
 
 
 def assign_items(
@@ -89,22 +89,25 @@ def assign_users(
 
 
 def build_entities(
-    vocabulary: Vocabulary,
-    counts: NDArray[np.int64],
+    rows: Assignment,
+    counts_of_codes: NDArray[np.int64],
     raw: RawEntities | None,
     options: Mapping[str, FeatureOptions],
 ) -> Entities:
     """Fit the features on the entities with training events and encode all rows.
 
     Args:
-        vocabulary: Ids by row.
-        counts: [rows], training events.
+        rows: Who got which row.
+        counts_of_codes: [codes], training events.
         raw: The table, or None; entities that it lacks have every feature missing.
         options: Column -> how to encode it.
 
     Raises:
         DataError: A column is absent or does not hold what its kind needs.
     """
+    vocabulary, known = rows.vocabulary, rows.rows_of_codes >= 0
+    counts = np.zeros(len(vocabulary), np.int64)
+    counts[rows.rows_of_codes[known]] = counts_of_codes[known]
     table = pa.table({"id": vocabulary.ids})
     if raw is not None:
         places = pc.index_in(vocabulary.ids, value_set=whole_column(raw.table["id"]))
@@ -153,6 +156,7 @@ def _assign(
     table, trained_ids = _table_ids(table_ids), ids.filter(pa.array(trained))
     with_row = pc.is_in(table, value_set=vocabulary.ids)
     with_events = pc.is_in(table, value_set=trained_ids)
+    unlisted = trained_ids.filter(pc.invert(pc.is_in(trained_ids, value_set=table)))
     num_with_row = pc.sum(with_row).as_py() or 0
     num_with_events = pc.sum(with_events).as_py() or 0
     return Assignment(
@@ -161,7 +165,7 @@ def _assign(
         vocabulary.rows(ids),
         untrained=num_with_row - num_with_events,
         left_out=len(table) - num_with_row,
-        without_table=0 if table_ids is None else len(trained_ids) - num_with_events,
+        without_table=trained_ids.slice(0, 0) if table_ids is None else unlisted,
     )
 
 

@@ -16,11 +16,10 @@ from recsys.data.feature_schema import FeatureOptions
 from recsys.data.features import FeatureSchema
 from recsys.data.filters import FilterSettings, filter_log
 from recsys.data.leakage import find_leaks
+from recsys.data.manifest import describe_counts, describe_sources
 from recsys.data.raw import RawEntities, RawLog
 from recsys.data.splits import (
-    TEST_INPUT,
     TRAIN,
-    VALIDATION_INPUT,
     Split,
     SplitSettings,
     describe_split,
@@ -83,21 +82,16 @@ def prepare_dataset(
     table, parts = _join(logs, split)
     log, filter_reports = filter_log(code_log(table, parts), filters, exclude_seen=exclude_seen)
     division = split_log(log, raw.clock, split, seed)
-    item_rows = _assign(log, division, items, item_features or {}, seed, of_items=True)
-    user_rows = _assign(log, division, users, user_features or {}, seed, of_items=False)
-    item_counts = _count_rows(item_rows, log.items, division)
-    user_counts = _count_rows(user_rows, log.users, division)
-    entities = {
-        "items": build_entities(item_rows.vocabulary, item_counts, items, item_features or {}),
-        "users": build_entities(user_rows.vocabulary, user_counts, users, user_features or {}),
-    }
+    item_rows, item_entities = _build_items(log, division, items, item_features or {}, seed)
+    user_rows, user_entities = _build_users(log, division, users, user_features or {}, seed)
+    context, schema = _fit_context(log, division, table, context_features or {})
     events = _build_events(
         log,
         division,
-        table,
-        user_rows=user_rows,
-        item_rows=item_rows,
-        options=context_features or {},
+        users=user_rows.rows_of_codes[log.users],
+        items=item_rows.rows_of_codes[log.items],
+        context=context,
+        schema=schema,
     )
     manifest = {
         "seed": seed,
@@ -106,15 +100,16 @@ def prepare_dataset(
         "reading": dict(reading or {}),
         "filters": filter_reports,
         "split": describe_split(division, split, raw.clock),
-        "counts": _describe_counts(user_rows, item_rows, events),
-        "features": _describe_features(entities, events["train"]),
-        "statistics": measure_log(log, raw.clock, item_counts[: item_rows.num_main]),
+        "statistics": measure_log(log, raw.clock, item_entities.counts[: item_rows.num_main]),
         "leakage": find_leaks(log, division, raw.clock),
-        **_describe_sources(logs, items, users),
+        **describe_counts(user_rows, item_rows, events),
+        **describe_sources(logs, items, users),
     }
     manifest["warnings"] = [*manifest["warnings"], *find_warnings(manifest)]
     manifest["summary"] = summarise(manifest)
-    return write_prepared(output, **entities, parts=events, manifest=manifest)
+    return write_prepared(
+        output, users=user_entities, items=item_entities, parts=events, manifest=manifest
+    )
 
 
 def _join(
@@ -129,114 +124,81 @@ def _join(
     return logs["train"].table, None
 
 
-def _assign(
-    log: CodedLog,
-    division: Split,
-    raw: RawEntities | None,
-    options: Options,
-    seed: int,
-    *,
-    of_items: bool,
-) -> Assignment:
-    if raw is None and options:
-        what, name = "item" if of_items else "user", next(iter(options))
-        raise DataError(f"The feature {name!r} is wanted, but no table of {what}s is given.")
-    assign = assign_items if of_items else assign_users
-    ids, codes = (log.item_ids, log.items) if of_items else (log.user_ids, log.users)
-    return assign(
-        ids,
-        np.bincount(codes[division.parts == TRAIN], minlength=len(ids)) > 0,
-        np.bincount(codes, minlength=len(ids)) > 0,
-        None if raw is None else raw.table["id"],
-        has_features=bool(options),
-        seed=seed,
+def _build_items(
+    log: CodedLog, division: Split, raw: RawEntities | None, options: Options, seed: int
+) -> tuple[Assignment, Entities]:
+    _check_table(raw, options, "item")
+    trained = np.bincount(log.items[division.parts == TRAIN], minlength=len(log.item_ids))
+    used = np.bincount(log.items, minlength=len(log.item_ids))
+    ids = None if raw is None else raw.table["id"]
+    rows = assign_items(
+        log.item_ids, trained > 0, used > 0, ids, has_features=bool(options), seed=seed
     )
+    return rows, build_entities(rows, trained, raw, options)
 
 
-def _count_rows(rows: Assignment, codes: NDArray[np.int64], division: Split) -> NDArray[np.int64]:
-    """Count the training events of each row."""
-    trained = rows.rows_of_codes[codes[division.parts == TRAIN]]
-    return np.bincount(trained, minlength=len(rows.vocabulary)).astype(np.int64)
+def _build_users(
+    log: CodedLog, division: Split, raw: RawEntities | None, options: Options, seed: int
+) -> tuple[Assignment, Entities]:
+    _check_table(raw, options, "user")
+    trained = np.bincount(log.users[division.parts == TRAIN], minlength=len(log.user_ids))
+    used = np.bincount(log.users, minlength=len(log.user_ids))
+    ids = None if raw is None else raw.table["id"]
+    rows = assign_users(
+        log.user_ids, trained > 0, used > 0, ids, has_features=bool(options), seed=seed
+    )
+    return rows, build_entities(rows, trained, raw, options)
+
+
+def _check_table(raw: RawEntities | None, options: Options, what: str) -> None:
+    if raw is None and options:
+        name = next(iter(options))
+        raise DataError(f"The feature {name!r} is wanted, but no table of {what}s is given.")
+
+
+def _fit_context(
+    log: CodedLog, division: Split, table: pa.Table, options: Options
+) -> tuple[pa.Table, FeatureSchema]:
+    """Give the log's context columns, and their encoding as learnt from the training part."""
+    names = [name for name in table.column_names if name not in RESERVED]
+    absent = [name for name in options if name not in names]
+    if absent:
+        raise DataError(
+            f"The log has no context column {absent[0]!r}; it has {', '.join(names) or 'none'}."
+        )
+    context = table.select(names)
+    wanted = {name: options.get(name, FeatureOptions()) for name in names}
+    return context, FeatureSchema.fit(
+        _rows(context, log.input_rows[division.parts == TRAIN]), wanted
+    )
 
 
 def _build_events(
     log: CodedLog,
     division: Split,
-    table: pa.Table,
     *,
-    user_rows: Assignment,
-    item_rows: Assignment,
-    options: Options,
+    users: NDArray[np.int64],
+    items: NDArray[np.int64],
+    context: pa.Table,
+    schema: FeatureSchema,
 ) -> dict[str, Events]:
-    """Give the events of each part; the context is learnt from the training part."""
-    users = user_rows.rows_of_codes[log.users]
-    items = item_rows.rows_of_codes[log.items]
+    """Give the events of each part, sorted."""
     order = log.order(users)
     part_in_order = division.parts[order]
-    positions = {name: order[part_in_order == code] for code, name in enumerate(PARTS)}
-    for code in (VALIDATION_INPUT, TEST_INPUT):
-        if not len(positions[PARTS[code]]):
-            del positions[PARTS[code]]
-    names = [name for name in table.column_names if name not in RESERVED]
-    absent = [name for name in options if name not in names]
-    if absent:
-        raise DataError(f"The log has no context column {absent[0]!r}; it has {names}.")
-    context = table.select(names)
-    wanted = {name: options.get(name, FeatureOptions()) for name in names}
-    schema = FeatureSchema.fit(context.take(log.input_rows[positions["train"]]), wanted)
-    return {
-        name: Events(
-            users[places],
-            items[places],
-            None if log.timestamps is None else log.timestamps[places],
-            None if log.weights is None else log.weights[places],
-            schema.encode(_rows(context, log.input_rows[places])),
-        )
-        for name, places in positions.items()
-    }
+    events = {}
+    for code, name in enumerate(PARTS):
+        places = order[part_in_order == code]
+        if len(places) or name in ("train", "validation", "test"):
+            events[name] = Events(
+                users[places],
+                items[places],
+                None if log.timestamps is None else log.timestamps[places],
+                None if log.weights is None else log.weights[places],
+                schema.encode(_rows(context, log.input_rows[places])),
+            )
+    return events
 
 
 def _rows(context: pa.Table, places: NDArray[np.int64]) -> pa.Table:
     """Take rows; a table without columns would forget how many."""
-    if context.num_columns:
-        return context.take(places)
-    return pa.table({"row": places})
-
-
-def _describe_counts(
-    users: Assignment, items: Assignment, events: Mapping[str, Events]
-) -> dict[str, int]:
-    counts = {"users": users.num_main, "items": items.num_main}
-    counts |= {"known_users": len(users.vocabulary), "known_items": len(items.vocabulary)}
-    counts |= {name: len(part) for name, part in events.items()}
-    for name, rows in (("users", users), ("items", items)):
-        counts[f"{name}_of_the_table_without_events"] = rows.untrained
-        counts[f"{name}_of_the_table_left_out"] = rows.left_out
-        counts[f"{name}_absent_from_the_table"] = rows.without_table
-    return counts
-
-
-def _describe_features(entities: Mapping[str, Entities], train: Events) -> dict[str, Any]:
-    schemas = {name: whole.features.schema for name, whole in entities.items()}
-    schemas["context"] = train.context.schema
-    return {
-        name: [{"name": spec.name, "kind": spec.kind, "size": spec.size} for spec in schema]
-        for name, schema in schemas.items()
-    }
-
-
-def _describe_sources(
-    logs: Mapping[str, RawLog], items: RawEntities | None, users: RawEntities | None
-) -> dict[str, Any]:
-    """Say where everything came from and what reading left out."""
-    several = len(logs) > 1
-    named: dict[str, RawLog | RawEntities] = {
-        f"interactions ({name})" if several else "interactions": log for name, log in logs.items()
-    }
-    named |= {name: raw for name, raw in (("items", items), ("users", users)) if raw is not None}
-    return {
-        "sources": [{"table": name, **file} for name, raw in named.items() for file in raw.sources],
-        "rows_read": sum(log.num_rows_read for log in logs.values()),
-        "dropped": {name: dict(raw.dropped) for name, raw in named.items()},
-        "warnings": [warning for raw in named.values() for warning in raw.warnings],
-    }
+    return context.take(places) if context.num_columns else pa.table({"row": places})

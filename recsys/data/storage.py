@@ -67,6 +67,7 @@ def write_prepared(
         )
         whole = {**manifest, "format": FORMAT, "format_version": FORMAT_VERSION}
         whole["parts"] = list(parts)
+        whole["features"] = {name: _describe_schema(schema) for name, schema in schemas.items()}
         whole["files"] = list_files(folder)
         write_json(folder / "manifest.json", whole | {"fingerprint": _fingerprint(whole)})
     return output
@@ -144,6 +145,10 @@ def _fingerprint(manifest: Mapping[str, Any]) -> str:
         for source in manifest.get("sources", [])
     ]
     return sha256_text(canonical_json(content | {"sources": sources}))
+
+
+def _describe_schema(schema: FeatureSchema) -> list[dict[str, Any]]:
+    return [{"name": spec.name, "kind": spec.kind, "size": spec.size} for spec in schema]
 
 
 def _entity_table(entities: Entities) -> pa.Table:

@@ -61,12 +61,13 @@ def find_warnings(manifest: Mapping[str, Any]) -> list[str]:
         )
     if rule == "leave_last_out" and manifest["clock"] == "none":
         warnings.append("The log has no timestamp: leave_last_out took the order of its rows.")
-    absent = counts["items_absent_from_the_table"]
-    if absent:
-        warnings.append(f"{absent} items of the log are absent from the table of items.")
-    absent = counts["users_absent_from_the_table"]
-    if absent:
-        warnings.append(f"{absent} users of the log are absent from the table of users.")
+    for name, examples in manifest["absent_from_the_table"].items():
+        if examples:
+            count = counts[f"{name}_absent_from_the_table"]
+            listed = ", ".join(map(repr, examples)) + (", ..." if count > len(examples) else "")
+            warnings.append(
+                f"{name.capitalize()} of the log absent from their table: {count:,} ({listed})."
+            )
     return warnings
 
 
@@ -124,7 +125,11 @@ def _describe_size(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _describe_parts(manifest: Mapping[str, Any]) -> Iterator[str]:
     counts, leakage = manifest["counts"], manifest["leakage"]
-    cuts = [f"{name} {value}" for name, value in manifest["split"].items() if name != "rule"]
+    cuts = [
+        f"{name} {value}"
+        for name, value in manifest["split"].items()
+        if name != "rule" and value is not None
+    ]
     parts = [f"{name} {counts[name]:,}" for name in PARTS if name in counts]
     yield f"Split {manifest['split']['rule']}{_bracket(cuts)}: {', '.join(parts)}"
     if "train_rows_at_or_after_cut" in leakage:
