@@ -1,0 +1,72 @@
+"""What is known of each user when a bundle is written, and its files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data import PreparedDataset
+from recsys.foundations import FormatError, Ragged
+
+_OFFSETS, _ROWS = "history_offsets.npy", "history_rows.npy"
+
+
+def known_histories(dataset: PreparedDataset) -> Ragged:
+    """Collect each user's training and validation events, and the input parts of held-out users.
+
+    The test part itself is left out, so that a bundle can be judged on it.
+
+    Returns:
+        One list a user row: candidates' rows, oldest first; of equal times, training comes first.
+    """
+    parts = (dataset.train, dataset.validation_input, dataset.validation, dataset.test_input)
+    sources = [events for events in parts if events is not None and len(events)]
+    if not sources:
+        return Ragged.empty(len(dataset.users))
+    users = np.concatenate([events.users for events in sources])
+    items = np.concatenate([events.items for events in sources])
+    stamps = [events.timestamps for events in sources if events.timestamps is not None]
+    order = np.flatnonzero(items < dataset.num_items)
+    if len(stamps) == len(sources):
+        order = order[np.argsort(np.concatenate(stamps)[order], kind="stable")]
+    return Ragged.from_pairs(users[order], items[order], len(dataset.users))
+
+
+def write_histories(folder: Path, histories: Ragged) -> None:
+    """Write the lists as two flat arrays."""
+    np.save(folder / _OFFSETS, histories.offsets.astype(np.int64), allow_pickle=False)
+    np.save(folder / _ROWS, histories.rows.astype(np.int32), allow_pickle=False)
+
+
+def read_histories(folder: Path, *, num_users: int, num_items: int) -> Ragged:
+    """Map the lists that `write_histories` wrote.
+
+    Args:
+        folder: The bundle.
+        num_users: Lists that must be there.
+        num_items: Every row must be below it.
+
+    Raises:
+        FormatError: A file is damaged or the two do not belong together.
+    """
+    offsets, rows = (_read(folder / name) for name in (_OFFSETS, _ROWS))
+    if offsets.shape != (num_users + 1,):
+        raise FormatError(
+            f"{folder / _OFFSETS} holds {len(offsets) - 1} histories, there are {num_users} users."
+        )
+    if offsets[0] != 0 or offsets[-1] != len(rows) or (np.diff(offsets) < 0).any():
+        raise FormatError(f"{folder / _OFFSETS} does not divide {folder / _ROWS}.")
+    if len(rows) and not 0 <= rows.min() <= rows.max() < num_items:
+        raise FormatError(f"{folder / _ROWS} holds a row that is none of the {num_items} items.")
+    return Ragged(np.asarray(offsets, np.int64), rows)
+
+
+def _read(path: Path) -> NDArray[Any]:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, OverflowError) as error:
+        raise FormatError(f"{path} is damaged: not a whole .npy file.") from error
+    if not isinstance(array, np.memmap) or array.ndim != 1 or array.dtype.kind != "i":
+        raise FormatError(f"{path} is damaged: it holds no list of integers.")
+    return array
