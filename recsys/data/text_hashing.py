@@ -15,7 +15,7 @@ _CHARACTERS = (3, 4, 5)
 def hash_texts(texts: pa.LargeStringArray, num_buckets: int) -> Ragged:
     """Hash the n-grams of texts into buckets.
 
-    The text is brought to Unicode's NFKC form and to lower case, and split into words at blanks
+    The text is brought to Unicode's NFKD form (accents apart) and to lower case, and split into words at blanks
     and punctuation. Its n-grams are the words, pairs of neighbouring words, and the runs of 3, 4
     and 5 characters inside a word, the blank on either side included. An n-gram that stands twice
     counts twice.
@@ -62,7 +62,7 @@ def _hash_some(texts: pa.LargeStringArray, num_buckets: int) -> Ragged:
 
 def _code_points(texts: pa.LargeStringArray) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Give the code points of all texts, each " word word ", and where each text ends: [N]."""
-    clean = pc.utf8_lower(pc.utf8_normalize(pc.fill_null(texts, ""), form="NFKC"))
+    clean = pc.utf8_lower(pc.utf8_normalize(pc.fill_null(texts, ""), form="NFKD"))
     clean = pc.replace_substring_regex(clean, pattern=r"[\s\pP\pZ\x00-\x1f]+", replacement=" ")
     clean = pc.utf8_trim_whitespace(clean)
     blank = pa.scalar(" ", pa.large_string())

@@ -1,0 +1,75 @@
+"""What each event may know of its user, against a slow loop over the log."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recsys.data import Events, FeatureSchema, FeatureTable, history_ends
+from recsys.foundations import ArgumentError
+
+LOGS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=30)
+
+
+def make_events(users: list[int], times: list[int] | None) -> Events:
+    """Make sorted events whose item is their position."""
+    count = len(users)
+    return Events(
+        np.array(users, np.int64),
+        np.arange(count, dtype=np.int64),
+        None if times is None else np.array(times, np.int64),
+        None,
+        FeatureTable.missing(FeatureSchema(), count),
+    )
+
+
+@given(log=LOGS, ties=st.sampled_from(["include", "exclude"]))
+def test_an_event_knows_exactly_what_its_user_did_before(
+    log: list[tuple[int, int]], ties: str
+) -> None:
+    log = sorted(log)
+    events = make_events([user for user, _ in log], [time for _, time in log])
+    ends = history_ends(events, "time", ties)
+    starts = np.searchsorted(events.users, events.users)
+    for position, (user, time) in enumerate(log):
+        before = [
+            other
+            for other in range(position)
+            if log[other][0] == user and (ties == "include" or log[other][1] < time)
+        ]
+        history = events.items[starts[position] : ends[position]].tolist()
+        assert history == before
+        assert position not in history  # the positive never leaks into its own history
+
+
+def test_without_an_order_the_end_is_that_of_the_user() -> None:
+    events = make_events([0, 0, 2, 2, 2], None)
+    assert history_ends(events, "none", "include").tolist() == [2, 2, 5, 5, 5]
+
+
+def test_ties_worked_by_hand() -> None:
+    events = make_events([0, 0, 0, 1, 1], [5, 5, 9, 9, 9])
+    assert history_ends(events, "time", "include").tolist() == [0, 1, 2, 3, 4]
+    assert history_ends(events, "order", "exclude").tolist() == [0, 0, 2, 3, 3]
+
+
+def test_no_events_have_no_ends() -> None:
+    for clock in ("time", "none"):
+        assert history_ends(make_events([], []), clock, "exclude").tolist() == []
+
+
+def test_refuses_an_unknown_rule() -> None:
+    with pytest.raises(ArgumentError, match="`ties` must be one of include, exclude"):
+        history_ends(make_events([0], [1]), "time", "maybe")
+
+
+def test_groups_items_by_user_oldest_first_with_empty_lists() -> None:
+    lists = make_events([0, 0, 2], [1, 2, 1]).by_user(4)
+    assert [lists[user].tolist() for user in range(4)] == [[0, 1], [], [2], []]
+
+
+def test_takes_events_in_the_order_given() -> None:
+    taken = make_events([0, 0, 2], [1, 2, 1]).take(np.array([2, 0]))
+    assert (taken.users.tolist(), taken.items.tolist(), len(taken)) == ([2, 0], [2, 0], 2)
+    assert taken.timestamps is not None
+    assert taken.timestamps.tolist() == [1, 1]
