@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recsys.foundations import check_positive
+from recsys.models.bag_sum import bag_sum
 
 
 class EmbeddingTable(nn.Module):
@@ -32,24 +33,21 @@ class EmbeddingTable(nn.Module):
         """Look rows up: any shape of int64 gives the same shape with [D] appended."""
         return functional.embedding(rows, self.weight, sparse=self.sparse)
 
-    def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Give the weighted sum of each bag of rows, or their mean without weights.
+    def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+        """Give the weighted sum of each bag of rows.
 
         Args:
             rows: [L], int64, the bags one behind the other.
             offsets: [B], int64, where each bag begins.
-            weights: [L]; None for the mean.
+            weights: [L]; constants, without a gradient.
 
         Returns:
             [B, D]; zeros for an empty bag.
         """
+        if self.sparse:
+            return bag_sum(self.weight, rows, offsets, weights)
         return functional.embedding_bag(
-            rows,
-            self.weight,
-            offsets,
-            mode="mean" if weights is None else "sum",
-            sparse=self.sparse,
-            per_sample_weights=weights,
+            rows, self.weight, offsets, mode="sum", per_sample_weights=weights
         )
 
 
@@ -63,12 +61,12 @@ class IdRows(nn.Module):
     Args:
         num_ids: Ids with a row of their own; the table has one row more.
         dropout: Share of the ids that training treats as unknown.
-        trained: [num_ids], bool, ids that occur in training; None: all do.
+        trained: [num_ids], bool, ids that occur in training.
     """
 
-    trained: Tensor | None
+    trained: Tensor
 
-    def __init__(self, num_ids: int, *, dropout: float, trained: Tensor | None) -> None:
+    def __init__(self, num_ids: int, *, dropout: float, trained: Tensor) -> None:
         super().__init__()
         self.num_ids, self.dropout = num_ids, dropout
         self.register_buffer("trained", trained)
@@ -83,6 +81,5 @@ class IdRows(nn.Module):
     def known(self, rows: Tensor) -> Tensor:
         """Tell which rows have a vector of their own: bool, the shape of `rows`."""
         known = (rows >= 0) & (rows < self.num_ids)
-        if self.trained is not None:
-            known &= self.trained[torch.where(known, rows, 0)]
-        return known
+        # A vocabulary of no ids has no row 0 to look at.
+        return known & self.trained[torch.where(known, rows, 0)] if self.num_ids else known

@@ -84,7 +84,8 @@ class BagEncoder(nn.Module):
         kept = torch.where(missing, 0, lengths)
         # A row left out here is not looked up at all, so its vector gets no gradient.
         rows = rows[torch.repeat_interleave(~missing, lengths)]
-        pooled = self.table.bag(rows, kept.cumsum(dim=0) - kept)  # [B, D]
+        weights = torch.repeat_interleave(1 / kept, kept)
+        pooled = self.table.bag(rows, kept.cumsum(dim=0) - kept, weights)  # [B, D]
         empty = self.table(torch.tensor([self.empty_row], device=missing.device))  # [1, D]
         return torch.where((kept == 0)[:, None], empty, pooled)
 

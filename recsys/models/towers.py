@@ -39,7 +39,9 @@ class UserTower(nn.Module):
     ) -> None:
         super().__init__()
         tower, dim, init_std = spec.user_tower, spec.embedding_dim, spec.init_std
-        self.rows = IdRows(num_users, dropout=tower.id_dropout, trained=None)
+        self.rows = IdRows(
+            num_users, dropout=tower.id_dropout, trained=torch.ones(num_users, dtype=torch.bool)
+        )
         self.ids = _build_ids(num_users, dim, init_std, sparse) if tower.use_id else None
         read = _select(features, tower.features, "model.user_tower.features")
         read_context = _select(context, tower.context, "model.user_tower.context")
@@ -101,7 +103,7 @@ class ItemTower(nn.Module):
         spec: The model; `spec.item_tower` is what is built here.
         num_items: Items with a row of their own.
         features: Schema of the item features.
-        trained: [num_items], bool, items that occur in training; None: all do.
+        trained: [num_items], bool, items that occur in training.
         sparse: Whether the gradients of embedding tables are sparse.
     """
 
@@ -111,7 +113,7 @@ class ItemTower(nn.Module):
         *,
         num_items: int,
         features: FeatureSchema,
-        trained: Tensor | None,
+        trained: Tensor,
         sparse: bool,
     ) -> None:
         super().__init__()

@@ -140,14 +140,14 @@ def build_two_tower(
         context_schema: The columns of the interaction itself that the data holds.
         item_counts: [num_items], training events of each item. One without any is embedded by its
             features and the vector of unknown items, and is left out of histories. None: every
-            item has its own vector. To load saved values, give what was given when they were made;
-            the counts themselves may be any.
+            item has its own vector. Which ones have is part of the model's state, so that this
+            need not be given where saved values are loaded.
         sparse: Whether the gradients of embedding tables are sparse.
 
     Raises:
         ConfigError: A feature is named that the data lacks, or a tower has nothing to read.
     """
-    trained = None
+    trained = torch.ones(num_items, dtype=torch.bool)
     if item_counts is not None:
         check_shape("item_counts", item_counts, num_items)
         trained = torch.from_numpy(np.asarray(item_counts) > 0)
