@@ -1,0 +1,83 @@
+"""The report for people: the terminal table and the pictures."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from recsys.evaluation import Estimate, Report, Slice, report_text, write_plots
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def make_report(*, model: bool = True) -> Report:
+    both = {"model": Estimate(0.2, 0.1, 0.3), "popularity": Estimate(0.1, 0.05, 0.2)}
+    counts = {"num_users": 1234, "num_positives": 2000}
+    metrics = {f"recall_at_{k}": Estimate(0.02 * k, 0.018 * k, 0.023 * k) for k in (1, 10)}
+    common = {"ks": (1, 10), "slice_k": 10, "level": 0.95, "counts": counts}
+    per_user = pa.table({"user_id": ["a"]})
+    if not model:
+        return Report(about={}, metrics=metrics, per_user=per_user, **common)  # type: ignore[arg-type]
+    return Report(
+        about={"part": "test"},
+        metrics=metrics | {"coverage_at_10": Estimate(0.5)},
+        per_user=per_user,
+        through_index=metrics | {"index_recall_at_10": Estimate(0.97, 0.96, 0.98)},
+        popularity={name: Estimate(e.value / 2, 0.0, e.value) for name, e in metrics.items()},
+        difference={name: Estimate(e.value / 2, 0.001, e.value) for name, e in metrics.items()},
+        slices={
+            "item_popularity_decile": [
+                Slice("1", 3, 4, {}, (1, 1)),
+                Slice("10", 30, 40, both, (90, 1500)),
+            ],
+            "user_activity": [
+                Slice("1-5", 9, 12, both, (1, 5)),
+                Slice("6-20", 7, 8, both, (6, 20)),
+            ],
+        },
+        warnings=("many scores are equal",),
+        **common,  # type: ignore[arg-type]
+    )
+
+
+def test_the_table_shows_values_intervals_baseline_difference_and_index() -> None:
+    text = report_text(make_report())
+    [row] = [
+        line for line in text.splitlines() if "0.2000 [0.1800, 0.2300]" in line and " 10 " in line
+    ]
+    assert "0.1000 [0.0000, 0.2000]" in row
+    assert "+0.1000 [+0.0010, +0.2000]" in row
+    for words in ("model, exact", "popularity", "difference", "through the index", "1,234 users"):
+        assert words in text
+    assert "10 (90 to 1,500)" in text
+    assert "Warning: many scores are equal" in text
+    assert "95%" in text
+
+
+def test_lists_without_a_model_have_one_column_of_values() -> None:
+    text = report_text(make_report(model=False))
+    assert "value" in text
+    assert "popularity" not in text
+
+
+def test_every_picture_is_written(tmp_path: Path) -> None:
+    history = [
+        {"epoch": 1, "train_loss": 7.0, "validation_recall_at_10": 0.1},
+        {"epoch": 2, "train_loss": 6.0, "validation_recall_at_10": 0.2},
+    ]
+    paths = write_plots(make_report(), tmp_path / "plots", history)
+    assert [path.name for path in paths] == [
+        "recall_at_k.png",
+        "recall_by_popularity_decile.png",
+        "recall_by_user_activity.png",
+        "training_curves.png",
+    ]
+    assert all(path.read_bytes().startswith(PNG) for path in paths)
+    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == sorted(
+        path.name for path in paths
+    )
+
+
+def test_pictures_need_only_what_the_report_has(tmp_path: Path) -> None:
+    loss_only = [{"epoch": 1, "train_loss": 7.0}]
+    paths = write_plots(make_report(model=False), tmp_path, loss_only)
+    assert [path.name for path in paths] == ["recall_at_k.png", "training_curves.png"]
