@@ -33,6 +33,11 @@ def sampled_softmax_loss(
     row. With several positives all of them stand in the denominator, and the loss is the mean of
     their cross-entropies.
 
+    Averaged over y ~ P, and where each candidate enters the sample on its own coin with chance Q,
+    the gradient is 0 at scores log P + constant: that is what the correction is for. Of a single
+    positive the gradient stays biased: as S grows it tends to the full softmax's divided by
+    1 - P(positive) with accidental hits removed, and to the full softmax's with hits kept.
+
     Args:
         query_embeddings: [B, D], float.
         positive_embeddings: [B, D]; row b is the candidate that query b chose. Or [B, T, D].
@@ -69,6 +74,7 @@ def sampled_softmax_loss(
     _check_sampled(
         query_embeddings, sampled_embeddings, sampled_rows, sampled_log_q, sampled_biases
     )
+    core.check_optional("own_columns", own_columns, len(query_embeddings))
     with torch.autocast(query_embeddings.device.type, enabled=False):
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
         positive_logits = core.correct(

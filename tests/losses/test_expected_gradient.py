@@ -1,0 +1,171 @@
+"""What the sampled softmax's gradient is on average, by enumeration and in large draws."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from recsys.foundations import make_generator
+from recsys.losses import full_softmax_loss, sampled_softmax_loss
+from recsys.sampling import InBatchSampler, MixedSampler, PopularitySampler, Stream, UniformSampler
+
+COUNTS = np.array([60, 1, 20, 5, 9, 30])
+
+
+def make_scores(seed: int = 0) -> Tensor:
+    """Scores of six candidates for one query; they are the logits at temperature 1."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(len(COUNTS), generator=generator, dtype=torch.float64)
+
+
+def score_gradient(
+    scores: Tensor,
+    positive: int,
+    rows: Tensor,
+    log_q: Tensor,
+    *,
+    own_columns: Tensor | None = None,
+    remove_hits: bool = True,
+) -> Tensor:
+    """Give the sampled loss's gradient with respect to the catalogue's scores: [C].
+
+    With a query of length 1 and one dimension, embeddings are scores.
+    """
+    leaf = scores.clone().requires_grad_()
+    losses = sampled_softmax_loss(
+        torch.ones(1, 1, dtype=torch.float64),
+        leaf[positive].reshape(1, 1),
+        leaf[rows][:, None],
+        positive_rows=torch.tensor([positive]),
+        sampled_rows=rows,
+        positive_log_q=log_q[positive : positive + 1],
+        sampled_log_q=log_q[rows],
+        temperature=1.0,
+        own_columns=own_columns,
+        remove_accidental_hits=remove_hits,
+    )
+    return torch.autograd.grad(losses.sum(), [leaf])[0]
+
+
+def full_gradient(scores: Tensor, positive: int) -> Tensor:
+    leaf = scores.clone().requires_grad_()
+    losses = full_softmax_loss(
+        torch.ones(1, 1, dtype=torch.float64),
+        leaf[:, None],
+        positive_rows=torch.tensor([positive]),
+        temperature=1.0,
+    )
+    return torch.autograd.grad(losses.sum(), [leaf])[0]
+
+
+P = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)
+Q = torch.tensor([0.9, 0.2, 0.5, 0.7], dtype=torch.float64)
+
+
+def expected_gradient_of_coins(log_q: Tensor) -> Tensor:
+    """Give the mean gradient at scores log P + 3 over y ~ P and over every sample.
+
+    Each candidate enters the sample on its own coin, with chance Q.
+    """
+    total = torch.zeros(4, dtype=torch.float64)
+    for positive, coins in itertools.product(range(4), itertools.product([0, 1], repeat=4)):
+        entered = torch.tensor(coins, dtype=torch.bool)
+        chance = P[positive] * torch.where(entered, Q, 1 - Q).prod()
+        rows = entered.nonzero().squeeze(1)
+        total += chance * score_gradient(P.log() + 3, positive, rows, log_q)
+    return total
+
+
+def test_log_p_is_the_optimum_under_the_correction_and_only_then() -> None:
+    zero = torch.zeros(4, dtype=torch.float64)
+    assert_close(expected_gradient_of_coins(Q.log()), zero, rtol=0, atol=1e-14)
+    assert expected_gradient_of_coins(zero).norm() > 0.05
+
+
+def expected_gradient(scores: Tensor, size: int, *, remove_hits: bool) -> Tensor:
+    """Give the mean over every sample of `size` draws from three candidates: [3], exact.
+
+    The positive is candidate 2. Samples with the same counts give the same loss, so each vector of
+    counts is one row, weighed by its multinomial chance.
+    """
+    q = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+    counts = torch.tensor(
+        [(a, b, size - a - b) for a in range(size + 1) for b in range(size + 1 - a)]
+    )  # [N, 3]
+    log_ways = math.lgamma(size + 1) - torch.lgamma(counts.double() + 1).sum(dim=1)
+    chances = (log_ways + (counts * q.log()).sum(dim=1)).exp()  # [N]
+    rows = torch.arange(3).repeat(len(counts)).repeat_interleave(counts.flatten())
+    rows, log_q = rows.reshape(len(counts), size), (size * q).log()
+    leaf = scores.clone().requires_grad_()
+    losses = sampled_softmax_loss(
+        torch.ones(len(counts), 1, dtype=torch.float64),
+        leaf[2].expand(len(counts), 1),
+        leaf[rows][..., None],
+        positive_rows=torch.full((len(counts),), 2),
+        sampled_rows=rows,
+        positive_log_q=log_q[2].expand(len(counts)),
+        sampled_log_q=log_q[rows],
+        temperature=1.0,
+        remove_accidental_hits=remove_hits,
+    )
+    return torch.autograd.grad((losses * chances).sum(), [leaf])[0]
+
+
+@pytest.mark.parametrize("remove_hits", [False, True])
+def test_bias_falls_as_one_over_the_sample_size(remove_hits: bool) -> None:
+    # With hits kept, the positive's copies put its own term into the denominator, and the limit is
+    # the full gradient. With hits removed its term vanishes as 1 / Q: the denominator loses
+    # P(positive), and the limit is the full gradient / (1 - P(positive)).
+    scores = torch.tensor([0.3, -0.4, 0.6], dtype=torch.float64)
+    limit = full_gradient(scores, 2)
+    if remove_hits:
+        limit = limit / (1 - torch.softmax(scores, dim=0)[2])
+    small, large = (
+        (expected_gradient(scores, size, remove_hits=remove_hits) - limit).norm().item()
+        for size in (16, 64)
+    )
+    assert small / large == pytest.approx(4, rel=0.25)
+    assert large < 0.1 * limit.norm()
+
+
+def large_draw_error(sampler: Stream, log_q: Tensor | None = None) -> float:
+    """Give the relative error of one large draw's gradient, accidental hits kept."""
+    generator, scores = make_generator(0, "gradient"), make_scores(seed=1)
+    counts = torch.from_numpy(COUNTS).double()
+    others = torch.multinomial(counts, 20_000, replacement=True, generator=generator)
+    positives = torch.cat([torch.tensor([2]), others])
+    draw = sampler.draw(positives, generator)
+    if log_q is None:
+        log_q = sampler.log_expected_count(torch.arange(len(COUNTS)), len(positives))
+    own = None if draw.own_columns is None else draw.own_columns[:1]
+    actual = score_gradient(scores, 2, draw.rows, log_q, own_columns=own, remove_hits=False)
+    expected = full_gradient(scores, 2)
+    return float((actual - expected).norm() / expected.norm())
+
+
+def make_streams() -> list[Stream]:
+    return [
+        UniformSampler(len(COUNTS), num_sampled=20_000),
+        PopularitySampler(COUNTS, alpha=0.75, num_sampled=20_000),
+        PopularitySampler(COUNTS, alpha=-0.5, num_sampled=20_000),
+        InBatchSampler(COUNTS),
+    ]
+
+
+def test_a_large_draw_of_every_sampler_gives_the_full_gradient() -> None:
+    # One draw's noise is about 1 / sqrt(20,000 * the rarest candidate's chance of 0.008): 0.08 for
+    # the rarest term alone, far less in the norm.
+    for sampler in [*make_streams(), MixedSampler(make_streams())]:
+        assert large_draw_error(sampler) < 0.03
+
+
+def test_a_mixture_corrected_by_one_streams_q_stays_biased() -> None:
+    mixed = MixedSampler(make_streams())
+    everything = torch.arange(len(COUNTS))
+    for stream in make_streams():
+        wrong = stream.log_expected_count(everything, 20_001)
+        assert large_draw_error(mixed, wrong) > 0.1
