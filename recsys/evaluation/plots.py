@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -14,7 +15,8 @@ from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
 from recsys.foundations import atomic_file
 
-_MODEL, _BASELINE, _INDEX, _INK, _FAINT = "#1b5fa8", "#d1701c", "#2b8a5a", "#222222", "#8a8a8a"
+_MODEL, _BASELINE, _INDEX = "#1b5fa8", "#d1701c", "#2b8a5a"
+_INK, _LOSS, _FAINT = "#222222", "#5f5f5f", "#8a8a8a"
 
 
 def write_plots(
@@ -64,6 +66,13 @@ def _new_figure(title: str, subtitle: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
+def _with_legend(figure: Figure, axes: Axes, handles: Sequence[Artist] | None = None) -> Figure:
+    """Put the legend below the axes, where it hides nothing."""
+    handles = handles or axes.get_legend_handles_labels()[0]
+    figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=len(handles))
+    return figure
+
+
 def _recall_curve(report: Report) -> Figure:
     """Draw recall over k with interval bands."""
     part, k = report.about.get("part"), report.slice_k
@@ -94,8 +103,7 @@ def _recall_curve(report: Report) -> Figure:
     axes.set_xlabel("k: items recommended to each user (log scale)")
     axes.set_ylabel("Recall@k: share of a user's chosen items found")
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, loc="upper left")
-    return figure
+    return _with_legend(figure, axes)
 
 
 def _value(estimates: Mapping[str, Estimate], k: int) -> float:
@@ -121,7 +129,7 @@ def _slice_bars(report: Report, name: str) -> Figure:
     """Draw recall by slice, model beside popularity, with interval whiskers."""
     slices, k = report.slices[name], report.slice_k
     by_item = name == "item_popularity_decile"
-    title = "Which items are found" if by_item else "Who is served well"
+    title = _decile_title(slices, k) if by_item else _activity_title(slices, k)
     subtitle = (
         f"Recall@{k} by {'popularity of the chosen item' if by_item else 'length of the history'}, "
         f"{report.about.get('part')} part; whiskers: {report.level:.0%} bootstrap intervals"
@@ -139,8 +147,28 @@ def _slice_bars(report: Report, name: str) -> Figure:
     )
     axes.set_ylabel(f"Recall@{k}: share of chosen items found")
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, loc="upper left")
-    return figure
+    return _with_legend(figure, axes)
+
+
+def _decile_title(slices: Sequence[Slice], k: int) -> str:
+    """Say what is found of items other than the most popular tenth."""
+    rest = [one for one in slices if one.name != "10" and one.recall]
+    total = sum(one.num_positives for one in rest)
+    if not total:
+        return f"Recall@{k} by popularity of the item"
+    model, popular = (
+        sum(one.recall[system].value * one.num_positives for one in rest) / total
+        for system in ("model", "popularity")
+    )
+    return (
+        f"Beyond the most popular tenth of items: recall@{k} {model:.3f}, popularity {popular:.3f}"
+    )
+
+
+def _activity_title(slices: Sequence[Slice], k: int) -> str:
+    """Name the recall of the shortest and the longest histories."""
+    ends = [f"{one.name} events {one.recall['model'].value:.3f}" for one in (slices[0], slices[-1])]
+    return f"Recall@{k} by history: {', '.join(dict.fromkeys(ends))}"
 
 
 def _bars(
@@ -177,11 +205,11 @@ def _training_curves(history: Sequence[Mapping[str, float]]) -> Figure:
         subtitle = "Training loss (left axis) and validation recall (right axis) by epoch"
     figure, axes = _new_figure(title, subtitle)
     losses = [record["train_loss"] for record in history]
-    (loss_line,) = axes.plot(epochs, losses, "o-", color=_BASELINE, ms=4, label="Training loss")
+    (loss_line,) = axes.plot(epochs, losses, "o-", color=_LOSS, ms=4, label="Training loss")
     axes.set_xlabel("Epoch")
     axes.set_ylabel("Training loss (nats, mean over examples)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    lines = [loss_line]
+    lines: list[Artist] = [loss_line]
     if recall:
         right = axes.twinx()
         right.spines["top"].set_visible(False)
@@ -190,5 +218,4 @@ def _training_curves(history: Sequence[Mapping[str, float]]) -> Figure:
         right.axvline(best[0], color=_FAINT, linestyle=":", linewidth=1.2)
         right.set_ylabel(f"Validation recall@{k}")
         right.set_ylim(bottom=0)
-    axes.legend(handles=lines, frameon=False, loc="center right")
-    return figure
+    return _with_legend(figure, axes, lines)

@@ -13,6 +13,7 @@ from recsys.evaluation.slices import slice_items, slice_users
 from recsys.evaluation.systems import Systems
 
 _TIES_MATTER_ABOVE = 0.001
+_SEEN_MATTER_ABOVE = 0.05
 
 
 def retrieval_report(
@@ -49,12 +50,13 @@ def retrieval_report(
         through_index |= _plain(systems.index.coverage())
     ties = _tie_summary(systems.ties())
     fallback = queries.nothing_known()
+    numbers = _counts(dataset, queries, exclude_seen, int(fallback.sum()))
     return Report(
         about=_about(dataset, part, exclude_seen),
         ks=ks,
         slice_k=slice_k,
         level=resampling.level,
-        counts=_counts(dataset, queries, exclude_seen, int(fallback.sum())),
+        counts=numbers,
         metrics=metrics,
         through_index=through_index,
         popularity=resampling.means(values["popularity"]) | _plain(systems.popularity.coverage()),
@@ -62,7 +64,7 @@ def retrieval_report(
         ties=ties,
         slices=slice_items(queries, counts, ranks, slice_k, resampling)
         | slice_users(queries, recall, resampling),
-        warnings=_warnings(metrics, ties, ks),
+        warnings=_tie_warnings(metrics, ties, ks) + _seen_warnings(numbers),
         per_user=_per_user(dataset, queries, values, fallback),
     )
 
@@ -108,7 +110,7 @@ def _tie_summary(ties: Values) -> dict[str, float]:
     }
 
 
-def _warnings(
+def _tie_warnings(
     metrics: dict[str, Estimate], ties: dict[str, float], ks: tuple[int, ...]
 ) -> tuple[str, ...]:
     sentences = []
@@ -121,6 +123,16 @@ def _warnings(
                 f"({ties[f'tied_at_{k}']:,.0f} users have a tie across rank {k})."
             )
     return tuple(sentences)
+
+
+def _seen_warnings(counts: dict[str, int]) -> tuple[str, ...]:
+    share = counts["num_seen_positives"] / counts["num_positives"]
+    if share <= _SEEN_MATTER_ABOVE:
+        return ()
+    return (
+        f"{share:.0%} of the relevant items are ones that the user had already, and those are "
+        "never shown; if repeats are the point, set exclude_seen=false.",
+    )
 
 
 def _per_user(

@@ -12,17 +12,21 @@ from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
 
 _NAMES = {
-    "recall": "recall (/ relevant)",
-    "capped_recall": "recall (/ min(k, relevant))",
-    "precision": "precision (/ k)",
+    "recall": "recall",
+    "capped_recall": "capped recall",
+    "precision": "precision",
     "hit_rate": "hit rate",
     "ndcg": "NDCG",
     "mrr": "MRR",
     "map": "MAP",
-    "mean_popularity": "mean popularity (events)",
+    "mean_popularity": "mean popularity",
     "coverage": "coverage",
     "index_recall": "index recall",
 }
+_DEFINITIONS = (
+    "Recall: found / all relevant; capped recall: found / min(k, relevant); precision: found / k; "
+    "mean popularity: training events of what is shown; coverage: share of the catalogue shown."
+)
 _SLICES = {
     "item_popularity_decile": "Items by popularity, 1 least to 10 most popular (training events)",
     "item_warmth": "Relevant items",
@@ -40,7 +44,7 @@ def report_table(report: Report) -> RenderableType:
     return Group(*parts)
 
 
-def report_text(report: Report, width: int = 140) -> str:
+def report_text(report: Report, width: int = 150) -> str:
     """Give the same as plain text, for a log or a file.
 
     Args:
@@ -63,7 +67,13 @@ def _metrics_table(report: Report) -> Table:
     part = report.about.get("part")
     where = f"Full catalogue, {part} part" if part else "Lists given"
     title = f"{where}: mean over {report.counts['num_users']:,} users [{report.level:.0%} interval]"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption=_DEFINITIONS,
+        caption_justify="left",
+    )
     table.add_column("metric")
     table.add_column("k", justify="right")
     for heading, _, _ in columns:
@@ -85,7 +95,7 @@ def _slices_table(report: Report, name: str) -> Table:
         table.add_column(heading, justify="right")
     for heading in (f"recall@{report.slice_k}, exact", "popularity"):
         table.add_column(heading, justify="right")
-    for one in report.slices[name]:
+    for one in (some for some in report.slices[name] if some.num_positives):
         cells = [_cell(one.recall.get(system), False) for system in ("model", "popularity")]
         table.add_row(
             _slice_label(one, name), f"{one.num_users:,}", f"{one.num_positives:,}", *cells
@@ -108,9 +118,23 @@ def _cell(estimate: Estimate | None, signed: bool) -> str:
     text = f"{estimate.value:{sign}.{digits}f}"
     if estimate.low is None:
         return text
-    return f"{text} [{estimate.low:{sign}.{digits}f}, {estimate.high:{sign}.{digits}f}]"
+    return f"{text} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    words = [f"{name.removeprefix('num_').replace('_', ' ')} {n:,}" for name, n in counts.items()]
-    return "Counts: " + ", ".join(words) + "."
+    """Say how much was evaluated and what was left out; what did not occur is not said."""
+    words = {
+        "num_users": "users",
+        "num_items": "items",
+        "num_positives": "relevant items",
+        "num_new_users": "users without training events",
+        "num_fallback_users": "users of whom nothing is known, given popular items",
+        "num_users_without_relevant": "users without relevant items, left out",
+        "num_users_without_list": "users without a list, counted as 0",
+        "num_unknown_positives": "relevant items that are no candidates, counted as missed",
+        "num_seen_positives": "relevant items that the user had already, never shown",
+        "num_repeats_in_lists": "repeats in lists, counted once",
+        "num_short_lists": "lists shorter than the largest k",
+    }
+    said = [f"{counts[name]:,} {word}" for name, word in words.items() if counts.get(name)]
+    return "; ".join(said) + "."

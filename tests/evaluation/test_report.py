@@ -45,7 +45,7 @@ def test_the_table_shows_values_intervals_baseline_difference_and_index() -> Non
         line for line in text.splitlines() if "0.2000 [0.1800, 0.2300]" in line and " 10 " in line
     ]
     assert "0.1000 [0.0000, 0.2000]" in row
-    assert "+0.1000 [+0.0010, +0.2000]" in row
+    assert "+0.1000 [0.0010, 0.2000]" in row
     for words in ("model, exact", "popularity", "difference", "through the index", "1,234 users"):
         assert words in text
     assert "10 (90 to 1,500)" in text
@@ -56,7 +56,7 @@ def test_the_table_shows_values_intervals_baseline_difference_and_index() -> Non
 def test_lists_without_a_model_have_one_column_of_values() -> None:
     text = report_text(make_report(model=False))
     assert "value" in text
-    assert "popularity" not in text
+    assert "difference" not in text
 
 
 def test_every_picture_is_written(tmp_path: Path) -> None:
