@@ -53,11 +53,11 @@ class _BagSum(torch.autograd.Function):
         sorted_rows, order = torch.sort(rows, stable=True)
         touched, counts = torch.unique_consecutive(sorted_rows, return_counts=True)
         row_gradients = functional.embedding_bag(
-            bags[order],
+            bags.index_select(0, order),
             gradient.contiguous(),
             counts.cumsum(dim=0) - counts,
             mode="sum",
-            per_sample_weights=weights[order],
+            per_sample_weights=weights.index_select(0, order),
         )  # [touched, D]
         sparse = torch.sparse_coo_tensor(
             touched[None],

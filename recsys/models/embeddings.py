@@ -80,6 +80,8 @@ class IdRows(nn.Module):
 
     def known(self, rows: Tensor) -> Tensor:
         """Tell which rows have a vector of their own: bool, the shape of `rows`."""
-        known = (rows >= 0) & (rows < self.num_ids)
-        # A vocabulary of no ids has no row 0 to look at.
-        return known & self.trained[torch.where(known, rows, 0)] if self.num_ids else known
+        if self.num_ids == 0:
+            return torch.zeros_like(rows, dtype=torch.bool)
+        inside = (rows >= 0) & (rows < self.num_ids)
+        some_id = rows.clamp(0, self.num_ids - 1).flatten()
+        return inside & self.trained.index_select(0, some_id).reshape(rows.shape)

@@ -71,7 +71,9 @@ class HistoryEncoder(nn.Module):
         # Only what is kept is looked up: an entry of weight 0 would still touch its row.
         counts = kept.sum(dim=1)  # [B]
         offsets = counts.cumsum(dim=0) - counts
-        pooled = table.bag(histories[kept], offsets, weights[kept])  # [B, D]
+        places = kept.flatten().nonzero().squeeze(1)
+        rows = histories.flatten().index_select(0, places)
+        pooled = table.bag(rows, offsets, weights.flatten().index_select(0, places))  # [B, D]
 
         is_empty = (counts == 0)[:, None]  # [B, 1]
         totals = weights.sum(dim=1, keepdim=True).masked_fill(is_empty, 1.0)
