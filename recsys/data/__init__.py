@@ -8,6 +8,7 @@ from recsys.data.events import Events, history_ends
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
+from recsys.data.ml100k import Ml100k, fetch_ml100k
 from recsys.data.prepare import prepare_dataset
 from recsys.data.raw import RawEntities, RawLog
 from recsys.data.reading import (
@@ -19,6 +20,7 @@ from recsys.data.reading import (
 from recsys.data.sources import find_sources
 from recsys.data.splits import SplitSettings
 from recsys.data.storage import read_prepared
+from recsys.data.synthetic import SyntheticData, make_synthetic
 from recsys.data.table_format import TableFormat
 from recsys.data.vocabulary import Vocabulary
 
@@ -32,19 +34,23 @@ __all__ = [
     "FeatureTable",
     "FilterSettings",
     "LogOptions",
+    "Ml100k",
     "PreparedDataset",
     "RawEntities",
     "RawLog",
     "SplitSettings",
+    "SyntheticData",
     "TableFormat",
     "TrainingBatch",
     "TrainingBatches",
     "Vocabulary",
     "entities_from_table",
+    "fetch_ml100k",
     "find_sources",
     "history_ends",
     "infer_features",
     "interactions_from_table",
+    "make_synthetic",
     "prepare_dataset",
     "read_entities",
     "read_interactions",

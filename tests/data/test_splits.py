@@ -49,7 +49,7 @@ def places(result: Split, part: str) -> list[int]:
     share=st.sampled_from([0, 0.1, 0.3]),
 )
 def test_a_temporal_cut_never_divides_equal_times(times: list[int], share: float) -> None:
-    times = [-1] * len(times) + times  # the older half is always for training
+    times = [*range(-2 * len(times), 0), *times]  # the oldest are always for training
     log = make_log([0] * len(times), times)
     result = split(log, rule="temporal", validation_share=share, test_share=0.2)
     spans = [[times[place] for place in places(result, part)] for part in PARTS[:3]]
