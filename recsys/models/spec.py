@@ -54,18 +54,21 @@ class UserTowerSpec:
     def __post_init__(self) -> None:
         """Check the ranges."""
         name = "model.user_tower"
-        _check_shares(self, name, "id_dropout", "feature_dropout", "history_dropout", "dropout")
-        _check_choice(f"{name}.history", self.history, HISTORIES)
-        _check_choice(f"{name}.history_table", self.history_table, HISTORY_TABLES)
+        _check_share(f"{name}.id_dropout", self.id_dropout)
+        _check_share(f"{name}.history.dropout", self.history_dropout)
+        _check_choice(f"{name}.history.encoder", self.history, HISTORIES)
+        _check_choice(f"{name}.history.table", self.history_table, HISTORY_TABLES)
         _check_layers(self, name)
         if self.history_length < 1:
             raise ConfigError(
-                f"{name}.history_length must be at least 1, got {self.history_length}."
+                f"{name}.history.length must be at least 1, got {self.history_length}."
             )
         if not 0 < self.decay <= 1:
-            raise ConfigError(f"{name}.decay must be above 0 and at most 1, got {self.decay}.")
+            raise ConfigError(
+                f"{name}.history.decay must be above 0 and at most 1, got {self.decay}."
+            )
         if not 0 <= self.exponent <= 1:
-            raise ConfigError(f"{name}.exponent must be from 0 to 1, got {self.exponent}.")
+            raise ConfigError(f"{name}.history.exponent must be from 0 to 1, got {self.exponent}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +87,7 @@ class ItemTowerSpec:
     def __post_init__(self) -> None:
         """Check the ranges."""
         name = "model.item_tower"
-        _check_shares(self, name, "id_dropout", "feature_dropout", "dropout")
+        _check_share(f"{name}.id_dropout", self.id_dropout)
         _check_layers(self, name)
 
 
@@ -121,22 +124,22 @@ class ModelSpec:
         """Check the ranges, and settings of the two towers that exclude each other."""
         if self.embedding_dim < 1:
             raise ConfigError(f"model.embedding_dim must be at least 1, got {self.embedding_dim}.")
-        for name in ("temperature", "init_std"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ConfigError(f"model.{name} must be above 0, got {getattr(self, name)}.")
-        bounds = self.min_temperature, self.max_temperature
-        if self.learn_temperature and not 0 < bounds[0] < self.temperature < bounds[1]:
+        start, low, high = self.temperature, self.min_temperature, self.max_temperature
+        for name, value in (("temperature.initial", start), ("init_std", self.init_std)):
+            if not 0 < value < float("inf"):
+                raise ConfigError(f"model.{name} must be above 0, got {value}.")
+        if self.learn_temperature and not 0 < low < start < high < float("inf"):
             raise ConfigError(
-                "model.temperature must lie between model.min_temperature (above 0) and "
-                f"model.max_temperature where it is learned, got {self.temperature} "
-                f"for {bounds[0]} to {bounds[1]}."
+                "model.temperature.initial must lie between model.temperature.minimum (above 0) "
+                "and model.temperature.maximum where the temperature is learned, "
+                f"got {start} for {low} to {high}."
             )
         shares_table = self.user_tower.history != "none"
         shares_table &= self.user_tower.history_table == "shared"
         if shares_table and not self.item_tower.use_id:
             raise ConfigError(
-                "model.user_tower.history_table=shared reads the vectors of item ids, which "
-                "model.item_tower.use_id=false leaves out; use history_table=own."
+                "model.user_tower.history.table=shared reads the vectors of item ids, which "
+                "model.item_tower.use_id=false leaves out; set it to own."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -177,11 +180,9 @@ def _is_a(value: Any, wanted: Any) -> bool:
     return isinstance(value, (int, float) if wanted is float else wanted)
 
 
-def _check_shares(spec: Any, name: str, *shares: str) -> None:
-    for share in shares:
-        value = getattr(spec, share)
-        if not 0 <= value < 1:
-            raise ConfigError(f"{name}.{share} must be at least 0 and below 1, got {value}.")
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value < 1:
+        raise ConfigError(f"{name} must be at least 0 and below 1, got {value}.")
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -190,7 +191,9 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_layers(spec: UserTowerSpec | ItemTowerSpec, name: str) -> None:
-    _check_choice(f"{name}.combine", spec.combine, COMBINATIONS)
-    _check_choice(f"{name}.norm", spec.norm, NORMS)
+    _check_share(f"{name}: feature_dropout", spec.feature_dropout)
+    _check_share(f"{name}: dropout", spec.dropout)
+    _check_choice(f"{name}: combine", spec.combine, COMBINATIONS)
+    _check_choice(f"{name}: normalization", spec.norm, NORMS)
     if any(width < 1 for width in spec.hidden):
         raise ConfigError(f"{name}.hidden must hold widths of at least 1, got {list(spec.hidden)}.")

@@ -59,8 +59,8 @@ class UserTower(nn.Module):
         if num_pieces == 0:
             raise ConfigError(
                 "The user tower has nothing to read: set at least one of model.user_tower.use_id, "
-                "model.user_tower.features, model.user_tower.context and model.user_tower.history "
-                "to what the data holds."
+                "model.user_tower.features, model.user_tower.context and "
+                "model.user_tower.history.encoder to what the data holds."
             )
         self.combine = Combine(tower, num_pieces, dim)
 

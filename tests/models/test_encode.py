@@ -97,6 +97,18 @@ def test_queries_have_the_same_bytes_in_any_order() -> None:
     assert np.array_equal(shuffled, encode_queries(model, inputs)[order])
 
 
+def test_queries_have_the_same_bytes_for_every_number_of_threads() -> None:
+    model, inputs, before = make_model(), make_inputs(520), torch.get_num_threads()
+    encoded = []
+    try:
+        for num_threads in (1, 2):
+            torch.set_num_threads(num_threads)
+            encoded.append(encode_queries(model, inputs))
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(*encoded)
+
+
 def test_a_shorter_block_of_histories_gives_the_same_bytes() -> None:
     model, inputs = make_model(), make_inputs(5, history_length=3)
     padded = inputs.with_history_length(60)

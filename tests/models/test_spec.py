@@ -46,17 +46,23 @@ def test_something_else_than_a_specification_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"history": "gru"}, "user_tower.history must be one of none, mean, recency, got 'gru'"),
-        ({"history_table": "both"}, "user_tower.history_table must be one of own, shared"),
-        ({"history_length": 0}, "user_tower.history_length must be at least 1, got 0"),
-        ({"decay": 0.0}, "user_tower.decay must be above 0 and at most 1, got 0.0"),
-        ({"decay": float("nan")}, "user_tower.decay must be above 0 and at most 1, got nan"),
-        ({"exponent": 1.5}, "user_tower.exponent must be from 0 to 1, got 1.5"),
-        ({"history_dropout": 1.0}, "user_tower.history_dropout must be at least 0 and below 1"),
+        (
+            {"history": "gru"},
+            "user_tower.history.encoder must be one of none, mean, recency, got 'gru'",
+        ),
+        ({"history_table": "both"}, "user_tower.history.table must be one of own, shared"),
+        ({"history_length": 0}, "user_tower.history.length must be at least 1, got 0"),
+        ({"decay": 0.0}, "user_tower.history.decay must be above 0 and at most 1, got 0.0"),
+        (
+            {"decay": float("nan")},
+            "user_tower.history.decay must be above 0 and at most 1, got nan",
+        ),
+        ({"exponent": 1.5}, "user_tower.history.exponent must be from 0 to 1, got 1.5"),
+        ({"history_dropout": 1.0}, "user_tower.history.dropout must be at least 0 and below 1"),
         ({"id_dropout": -0.1}, "user_tower.id_dropout must be at least 0 and below 1, got -0.1"),
         ({"hidden": (8, 0)}, r"user_tower.hidden must hold widths of at least 1, got \[8, 0\]"),
-        ({"combine": "mean"}, "user_tower.combine must be one of sum, concat, got 'mean'"),
-        ({"norm": "rms"}, "user_tower.norm must be one of none, layer_norm, batch_norm"),
+        ({"combine": "mean"}, "user_tower: combine must be one of sum, concat, got 'mean'"),
+        ({"norm": "rms"}, "user_tower: normalization must be one of none, layer_norm, batch_norm"),
     ],
 )
 def test_impossible_user_tower_settings_are_refused_by_key(
@@ -70,12 +76,12 @@ def test_impossible_user_tower_settings_are_refused_by_key(
     ("settings", "words"),
     [
         ({"embedding_dim": 0}, "model.embedding_dim must be at least 1, got 0"),
-        ({"temperature": 0.0}, "model.temperature must be above 0, got 0.0"),
-        ({"temperature": float("nan")}, "model.temperature must be above 0, got nan"),
+        ({"temperature": 0.0}, "model.temperature.initial must be above 0, got 0.0"),
+        ({"temperature": float("nan")}, "model.temperature.initial must be above 0, got nan"),
         ({"init_std": float("inf")}, "model.init_std must be above 0, got inf"),
         (
             {"learn_temperature": True, "temperature": 0.01},
-            "model.temperature must lie between model.min_temperature",
+            "model.temperature.initial must lie between model.temperature.minimum",
         ),
         (
             {
