@@ -1,0 +1,104 @@
+"""Neighbours of items, and what is known of items.
+
+Dimensions: N items, E width of the vectors.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from recsys.bundle import Bundle
+from recsys.data import FeatureTable
+from recsys.foundations import ArgumentError, Progress, Ragged
+from recsys.serving.answers import Answers, vector_table
+from recsys.serving.ids import Ids, as_ids, refuse_unknown
+from recsys.serving.item_filter import make_filter
+from recsys.serving.lists import concatenated, repeated
+
+_NEIGHBOURS_AT_ONCE = 8192
+_EMBEDDED_AT_ONCE = 512
+
+
+class ItemLookup:
+    """Answers about items.
+
+    Args:
+        bundle: The bundle.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+
+    def neighbours(
+        self, items: Ids | None, *, k: int, exact: bool, exclude: Ids | None, allowed: Ids | None
+    ) -> Iterator[Answers]:
+        """Answer items a block at a time; see `Lookup.neighbours`."""
+        if k < 1:
+            raise ArgumentError(f"`k` must be at least 1, got {k}.")
+        bundle = self._bundle
+        rows = self._rows(None if items is None else as_ids(items).unique())
+        limits = make_filter(bundle, exclude=exclude, allowed=allowed)
+        index = bundle.exact if exact else bundle.index
+        with Progress("finding neighbours", len(rows), "items") as progress:
+            for start in range(0, max(len(rows), 1), _NEIGHBOURS_AT_ONCE):
+                block = rows[start : start + _NEIGHBOURS_AT_ONCE]
+                vectors = np.array(bundle.item_vectors[block])
+                if bundle.model.spec.item_bias:
+                    vectors[:, -1] = 0  # the bias of a neighbour is no likeness
+                itself = Ragged(np.arange(len(block) + 1), block)
+                barred = concatenated(itself, repeated(limits.excluded, len(block)))
+                hits = index.search(vectors, k, exclude=barred, allowed=limits.allowed)
+                names = bundle.items.vocabulary.ids_of
+                no_fallback = np.zeros(len(block), np.bool_)
+                yield Answers(names(block), names(hits.candidate_rows), hits, no_fallback)
+                progress.advance(len(block))
+
+    def embed(self, items: Any) -> pa.Table:
+        """Embed items; see `Lookup.embed_items`."""
+        vocabulary = self._bundle.items.vocabulary
+        if not isinstance(items, pa.Table):
+            rows = self._rows(None if items is None else as_ids(items))
+            return vector_table("item_id", vocabulary.ids_of(rows), self._bundle.item_vectors[rows])
+        if "item_id" not in items.column_names:
+            raise ArgumentError("`items` must be ids, or a table with a column 'item_id'.")
+        ids = as_ids(items["item_id"])
+        rows = vocabulary.rows(ids)
+        rows = np.where(rows < self._bundle.num_items, rows, -1)
+        features = self._bundle.items.features.schema.encode(items)
+        return vector_table("item_id", ids, self._embedded(rows, features))
+
+    def describe(self, items: Ids) -> pa.Table:
+        """Describe items to people; see `Lookup.describe_items`."""
+        ids = as_ids(items)
+        rows = self._bundle.items.vocabulary.rows(ids)
+        refuse_unknown(ids, rows < 0)
+        columns = {"item_id": ids.cast(pa.string())}
+        display = self._bundle.items.display
+        if display is not None:
+            shown = display.take(pa.array(rows))
+            columns |= {name: shown[name] for name in shown.column_names if name != "item_id"}
+        return pa.table(columns)
+
+    def _rows(self, ids: pa.LargeStringArray | None) -> NDArray[np.int64]:
+        if ids is None:
+            return np.arange(self._bundle.num_items)
+        rows = self._bundle.items.vocabulary.rows(ids)
+        refuse_unknown(ids, (rows < 0) | (rows >= self._bundle.num_items))
+        return rows
+
+    def _embedded(self, rows: NDArray[np.int64], features: FeatureTable) -> NDArray[np.float32]:
+        """Embed items that need not be candidates, in blocks padded to one size: [N, E]."""
+        model = self._bundle.model
+        blocks = [np.zeros((0, model.output_dim), np.float32)]
+        with torch.no_grad():
+            for start in range(0, len(rows), _EMBEDDED_AT_ONCE):
+                places = np.arange(start, start + _EMBEDDED_AT_ONCE)
+                places = np.where(places < len(rows), places, -1)
+                padded = np.where(places < 0, -1, rows[places])
+                block = model.embed_candidates(padded, features.take(places)).cpu().numpy()
+                blocks.append(block[: len(rows) - start])
+        return np.concatenate(blocks)

@@ -1,0 +1,118 @@
+"""From user ids to queries: what the bundle knows of users, and what a caller adds.
+
+Dimensions: B users asked about.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recsys.bundle import Bundle
+from recsys.data import FeatureTable, Vocabulary
+from recsys.evaluation import EvaluationQueries
+from recsys.foundations import DataError, Ragged
+from recsys.metrics import distinct
+from recsys.serving.given_histories import GivenHistories
+from recsys.serving.ids import as_ids
+from recsys.serving.lists import chosen, concatenated, with_empty_list
+
+
+class KnownUsers:
+    """The users of a bundle.
+
+    Args:
+        bundle: The bundle.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._stored = with_empty_list(bundle.histories)
+
+    def queries(
+        self,
+        users: pa.LargeStringArray,
+        *,
+        histories: GivenHistories | None,
+        features: pa.Table | None,
+        context: pa.Table | None,
+    ) -> EvaluationQueries:
+        """Put together what is known of B users.
+
+        Args:
+            users: [B], ids; one that the bundle does not hold is no error.
+            histories: Stand in place of the stored ones of the users that they hold; what both
+                hold counts as seen.
+            features: `user_id` and feature columns, in place of the stored features of its users.
+            context: `user_id` and context columns; missing for users without a row.
+
+        Returns:
+            B queries, whose truth is empty.
+
+        Raises:
+            DataError: A table has no `user_id`, a user twice, or a column unknown to the model.
+        """
+        rows = self._bundle.users.vocabulary.rows(users)
+        stored = self._stored.take(rows)  # row -1: the empty list
+        recent = seen = Ragged(stored.offsets, stored.rows.astype(np.int64))
+        if histories is not None:
+            places = histories.users.rows(users)
+            given = histories.lists.take(places)
+            recent, seen = chosen(stored, given, places >= 0), concatenated(stored, given)
+        return EvaluationQueries(
+            user_rows=rows,
+            histories=recent,
+            seen=distinct(seen),
+            truth=Ragged.empty(len(users)),
+            context=self._context(users, context),
+            features=self._features(users, rows, features),
+            known=(rows >= 0) & (rows < self._bundle.num_users),
+        )
+
+    def _features(
+        self, users: pa.LargeStringArray, rows: NDArray[np.int64], given: pa.Table | None
+    ) -> FeatureTable:
+        stored = self._bundle.users.features.take(rows)
+        if given is None:
+            return stored
+        places, encoded = _encoded("features", given, stored, users)
+        return _overlaid(stored, encoded.take(places), places >= 0)
+
+    def _context(self, users: pa.LargeStringArray, given: pa.Table | None) -> FeatureTable:
+        missing = FeatureTable.missing(self._bundle.context_schema, len(users))
+        if given is None:
+            return missing
+        places, encoded = _encoded("context", given, missing, users)
+        return encoded.take(places)
+
+
+def _encoded(
+    what: str, given: pa.Table, like: FeatureTable, users: pa.LargeStringArray
+) -> tuple[NDArray[np.int64], FeatureTable]:
+    """Give each user's row in a caller's table, -1 where there is none, and its encoded rows."""
+    if "user_id" not in given.column_names:
+        raise DataError(f"The table of {what} lacks a column 'user_id'.")
+    known = like.schema.names
+    unknown = [name for name in given.column_names if name not in ("user_id", *known)]
+    if unknown:
+        there = ", ".join(known) if known else "none"
+        raise DataError(
+            f"The table of {what} has the column {unknown[0]!r}; the model knows {there}."
+        )
+    places = Vocabulary.from_ids(as_ids(given["user_id"])).rows(users)
+    return places, like.schema.encode(given)
+
+
+def _overlaid(stored: FeatureTable, given: FeatureTable, there: NDArray[np.bool_]) -> FeatureTable:
+    """Take row b as given where it is there, else as stored."""
+    columns: dict[str, Any] = {}
+    for name, column in stored.columns.items():
+        fresh = given.columns[name]
+        if isinstance(column, Ragged) and isinstance(fresh, Ragged):
+            lists = chosen(column, fresh, there)
+            columns[name] = Ragged(lists.offsets, lists.rows.astype(np.int32))
+        elif isinstance(column, np.ndarray) and isinstance(fresh, np.ndarray):
+            marks = there.reshape(-1, *([1] * (column.ndim - 1)))  # [B] or [B, 1]
+            columns[name] = np.where(marks, fresh, column)
+    return FeatureTable(stored.schema, columns, len(stored))

@@ -1,0 +1,175 @@
+"""Lookups in a bundle, without HTTP: items for users, neighbours of items, and their vectors.
+
+Dimensions: E width of the vectors.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from recsys.bundle import Bundle
+from recsys.serving.answers import Answers
+from recsys.serving.given_histories import Histories
+from recsys.serving.ids import Ids
+from recsys.serving.item_lookup import ItemLookup
+from recsys.serving.user_lookup import UserLookup, UserRequest
+
+
+class Lookup:
+    """Answers from a bundle.
+
+    Nothing depends on how queries are batched: a user gets the same items with the same scores,
+    alone or among a million.
+
+    Args:
+        bundle: As `read_bundle` gave it.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+        self._users, self._items = UserLookup(bundle), ItemLookup(bundle)
+
+    def recommend(
+        self,
+        users: Ids | None = None,
+        *,
+        k: int,
+        exclude_seen: bool | None = None,
+        exact: bool = False,
+        histories: Histories | None = None,
+        features: pa.Table | None = None,
+        context: pa.Table | None = None,
+        exclude: Ids | None = None,
+        allowed: Ids | None = None,
+    ) -> pa.Table:
+        """Find the best items of users.
+
+        A user of whom nothing is known (no training event, no history, no feature) gets the most
+        popular items, marked by `fallback`, with training counts as scores.
+
+        Args:
+            users: Ids, each answered once, in the order of their first mention. None: the users of
+                `histories`, or without them every user that the bundle holds.
+            k: At least 1; lists are shorter only where fewer items remain.
+            exclude_seen: As in `UserRequest`, like all that follows.
+            exact: Whether every item is scored.
+            histories: In place of the stored ones.
+            features: In place of the stored ones.
+            context: Of the interaction itself.
+            exclude: Items that nobody gets.
+            allowed: The only items that may be given.
+
+        Returns:
+            user_id string, item_id string, rank int32 from 1, score float32, fallback bool; users
+            in order, ranks rising. A user for whom no item remains has no row.
+
+        Raises:
+            ArgumentError: ``k`` is below 1, or ids are no ids.
+            DataError: A table lacks a column or holds what it should not.
+        """
+        request = UserRequest(
+            k=k,
+            exclude_seen=exclude_seen,
+            exact=exact,
+            histories=histories,
+            features=features,
+            context=context,
+            exclude=exclude,
+            allowed=allowed,
+        )
+        return _joined(self.recommend_blocks(users, request), "user_id", with_fallback=True)
+
+    def recommend_blocks(self, users: Ids | None, request: UserRequest) -> Iterator[Answers]:
+        """Give what `recommend` gives, a block of users at a time, so that memory is bounded.
+
+        There is always a first block, of no users where there are none.
+        """
+        return self._users.recommend(users, request)
+
+    def neighbours(
+        self,
+        items: Ids | None = None,
+        *,
+        k: int,
+        exact: bool = False,
+        exclude: Ids | None = None,
+        allowed: Ids | None = None,
+    ) -> pa.Table:
+        """Find the items whose vectors have the largest inner product with an item's.
+
+        An item is never its own neighbour. Learned biases of items play no part.
+
+        Args:
+            items: Ids, each answered once, in the order of their first mention; None: every item.
+            k: At least 1; lists are shorter only where fewer items remain.
+            exact: Whether every item is scored; else the index is asked.
+            exclude: Ids of items that are not wanted; unknown ones exclude nothing.
+            allowed: Ids of the only items wanted; unknown ones allow nothing. None: all.
+
+        Returns:
+            query_item_id string, item_id string, rank int32 from 1, score float32.
+
+        Raises:
+            UnknownIdError: An item has no vector; the message names it.
+            ArgumentError: ``k`` is below 1, or ids are no ids.
+        """
+        blocks = self.neighbour_blocks(items, k=k, exact=exact, exclude=exclude, allowed=allowed)
+        return _joined(blocks, "query_item_id", with_fallback=False)
+
+    def neighbour_blocks(
+        self,
+        items: Ids | None,
+        *,
+        k: int,
+        exact: bool = False,
+        exclude: Ids | None = None,
+        allowed: Ids | None = None,
+    ) -> Iterator[Answers]:
+        """Give what `neighbours` gives, a block of items at a time."""
+        return self._items.neighbours(items, k=k, exact=exact, exclude=exclude, allowed=allowed)
+
+    def embed_users(
+        self,
+        users: Ids | None = None,
+        *,
+        histories: Histories | None = None,
+        features: pa.Table | None = None,
+        context: pa.Table | None = None,
+    ) -> pa.Table:
+        """Embed users; arguments as in `recommend`.
+
+        Returns:
+            user_id string, vector fixed_size_list<float32>[E]. With an item bias the last number
+            is 1, which meets the bias in an item's vector.
+        """
+        request = UserRequest(k=1, histories=histories, features=features, context=context)
+        return self._users.embed(users, request)
+
+    def embed_items(self, items: Ids | pa.Table | None = None) -> pa.Table:
+        """Embed items.
+
+        Args:
+            items: Ids of items that have a vector; or a table of `item_id` and feature columns,
+                which may hold items that the model never saw; None: every item.
+
+        Returns:
+            item_id string, vector fixed_size_list<float32>[E].
+
+        Raises:
+            UnknownIdError: An id has no vector, and no features are given.
+            DataError: The table holds what it should not.
+        """
+        return self._items.embed(items)
+
+    def describe_items(self, items: Ids) -> pa.Table:
+        """Give what people are shown of items: item_id and the display columns, the title first.
+
+        Raises:
+            UnknownIdError: The bundle does not hold an item.
+        """
+        return self._items.describe(items)
+
+
+def _joined(blocks: Iterator[Answers], query_column: str, *, with_fallback: bool) -> pa.Table:
+    tables = [block.to_arrow(query_column, with_fallback=with_fallback) for block in blocks]
+    return pa.concat_tables(tables).combine_chunks()

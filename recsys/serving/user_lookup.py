@@ -1,0 +1,120 @@
+"""Items for users.
+
+Dimensions: B users of a block.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from recsys.bundle import Bundle
+from recsys.evaluation import EvaluationQueries, embed_queries
+from recsys.foundations import ArgumentError, Progress
+from recsys.serving.answers import Answers, replace_hits, vector_table
+from recsys.serving.given_histories import GivenHistories, Histories
+from recsys.serving.ids import Ids, as_ids
+from recsys.serving.item_filter import ItemFilter, make_filter, popular_hits
+from recsys.serving.known_users import KnownUsers
+from recsys.serving.lists import concatenated, repeated
+
+USERS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserRequest:
+    """What is asked for many users at once.
+
+    Attributes:
+        k: Items for each user, at least 1; lists are shorter only where fewer items remain.
+        exclude_seen: Whether the items of the stored and of the given history are left out; None:
+            as the data set was prepared.
+        exact: Whether every item is scored; else the index is asked.
+        histories: In place of the stored history of the users they hold; a log or table of
+            `user_id`, `item_id` and perhaps `timestamp`, or lists of item ids, oldest first, by
+            user.
+        features: `user_id` and feature columns, in place of the stored features of its users.
+        context: `user_id` and context columns; a user without a row has its context missing.
+        exclude: Ids of items that nobody gets; unknown ones exclude nothing.
+        allowed: Ids of the only items that may be given; unknown ones allow nothing. None: all.
+    """
+
+    k: int
+    exclude_seen: bool | None = None
+    exact: bool = False
+    histories: Histories | None = None
+    features: pa.Table | None = None
+    context: pa.Table | None = None
+    exclude: Ids | None = None
+    allowed: Ids | None = None
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ArgumentError(f"`k` must be at least 1, got {self.k}.")
+
+
+class UserLookup:
+    """Answers for users.
+
+    Args:
+        bundle: The bundle.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._users = KnownUsers(bundle)
+
+    def recommend(self, users: Ids | None, request: UserRequest) -> Iterator[Answers]:
+        """Answer users a block at a time; see `Lookup.recommend`."""
+        given = self._given(request)
+        ids = self._ids(users, given)
+        items = make_filter(self._bundle, exclude=request.exclude, allowed=request.allowed)
+        with Progress("recommending", len(ids), "users") as progress:
+            for start in range(0, max(len(ids), 1), USERS_AT_ONCE):
+                block = ids.slice(start, USERS_AT_ONCE)
+                queries = self._users.queries(
+                    block, histories=given, features=request.features, context=request.context
+                )
+                yield self._answer(block, queries, request, items)
+                progress.advance(len(block))
+
+    def embed(self, users: Ids | None, request: UserRequest) -> pa.Table:
+        """Embed users; see `Lookup.embed_users`."""
+        given = self._given(request)
+        ids = self._ids(users, given)
+        queries = self._users.queries(
+            ids, histories=given, features=request.features, context=request.context
+        )
+        return vector_table("user_id", ids, embed_queries(self._bundle.model, queries))
+
+    def _given(self, request: UserRequest) -> GivenHistories | None:
+        return (
+            None if request.histories is None else GivenHistories(request.histories, self._bundle)
+        )
+
+    def _ids(self, users: Ids | None, given: GivenHistories | None) -> pa.LargeStringArray:
+        if users is not None:
+            return as_ids(users).unique()
+        return self._bundle.users.vocabulary.ids if given is None else given.users.ids
+
+    def _answer(
+        self,
+        ids: pa.LargeStringArray,
+        queries: EvaluationQueries,
+        request: UserRequest,
+        items: ItemFilter,
+    ) -> Answers:
+        bundle = self._bundle
+        exclude = repeated(items.excluded, len(ids))
+        leave_seen = request.exclude_seen
+        if bundle.exclude_seen if leave_seen is None else leave_seen:
+            exclude = concatenated(queries.seen, exclude)
+        index = bundle.exact if request.exact else bundle.index
+        vectors = embed_queries(bundle.model, queries)
+        hits = index.search(vectors, request.k, exclude=exclude, allowed=items.allowed)
+        fallback = queries.nothing_known()
+        if fallback.any():
+            theirs = exclude.take(np.flatnonzero(fallback))
+            hits = replace_hits(hits, popular_hits(bundle, request.k, theirs, items), fallback)
+        return Answers(ids, bundle.items.vocabulary.ids_of(hits.candidate_rows), hits, fallback)
