@@ -58,7 +58,7 @@ def _new_figure(title: str, subtitle: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(8, 5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.set_title(f"{title}\n", loc="left", fontsize=13, fontweight="bold", color=_INK)
+    axes.set_title(f"{title}\n", loc="left", fontsize=12, fontweight="bold", color=_INK)
     axes.text(0, 1.02, subtitle, transform=axes.transAxes, fontsize=9.5, color=_FAINT, va="bottom")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e4e4e4", linewidth=0.8)
@@ -160,9 +160,7 @@ def _decile_title(slices: Sequence[Slice], k: int) -> str:
         sum(one.recall[system].value * one.num_positives for one in rest) / total
         for system in ("model", "popularity")
     )
-    return (
-        f"Beyond the most popular tenth of items: recall@{k} {model:.3f}, popularity {popular:.3f}"
-    )
+    return f"Deciles 1 to 9: recall@{k} {model:.3f}, popularity {popular:.3f}"
 
 
 def _activity_title(slices: Sequence[Slice], k: int) -> str:

@@ -27,6 +27,7 @@ def make_report(*, model: bool = True) -> Report:
         slices={
             "item_popularity_decile": [
                 Slice("1", 3, 4, {}, (1, 1)),
+                Slice("9", 5, 6, both, (40, 89)),
                 Slice("10", 30, 40, both, (90, 1500)),
             ],
             "user_activity": [

@@ -332,6 +332,30 @@ def test_a_log_full_of_repeats_is_pointed_out_where_seen_items_are_left_out(tmp_
     assert evaluate(dataset, exclude_seen=False).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("numeric", [1.5, 2.5, None]),
+        ("multi", [["red"], ["red"], []]),
+        ("bucket", [1.0, 2.0, None]),
+    ],
+)
+def test_one_feature_of_any_kind_is_enough_to_know_something(
+    tmp_path: Path, kind: str, values: list[Any]
+) -> None:
+    dataset = make_dataset(
+        tmp_path,
+        train=[("u", "a", 1), ("v", "b", 1)],
+        test=[("told", "a", 5), ("untold", "a", 5)],
+        users=make_entities(["u", "told", "untold"], trait=values),
+        user_features={"trait": FeatureOptions(kind=kind)},
+    )
+    queries = build_queries(dataset, "test")
+    names = dataset.users.vocabulary.ids_of(queries.user_rows).to_pylist()
+    unknown = dict(zip(names, queries.nothing_known(), strict=True))
+    assert unknown == {"told": False, "untold": True}
+
+
 def test_cold_items_of_the_catalogue_can_be_found(tmp_path: Path) -> None:
     dataset = make_dataset(
         tmp_path,
