@@ -106,7 +106,7 @@ def test_queries_have_the_same_bytes_for_every_number_of_threads() -> None:
             encoded.append(encode_queries(model, inputs))
     finally:
         torch.set_num_threads(before)
-    assert np.array_equal(*encoded)
+    assert np.array_equal(encoded[0], encoded[1])
 
 
 def test_a_shorter_block_of_histories_gives_the_same_bytes() -> None:
