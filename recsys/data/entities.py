@@ -143,7 +143,9 @@ def equal_values(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     """
     kind = left.type
     null_left, null_right = np.asarray(left.is_null()), np.asarray(right.is_null())
-    if pa.types.is_struct(kind):
+    if pa.types.is_null(kind):
+        same = np.ones(len(left), bool)
+    elif pa.types.is_struct(kind):
         same = np.ones(len(left), bool)
         for number in range(kind.num_fields):
             same &= equal_values(left.field(number), right.field(number))

@@ -100,10 +100,9 @@ def _opened(
     convert: csv.ConvertOptions | None = None,
 ) -> Iterator[csv.CSVStreamingReader]:
     """Open a text file as a stream of batches; errors inside the block name the file."""
-    encoding = _mark_of(file) or form.encoding
+    encoding = form.encoding
     read = csv.ReadOptions(
         block_size=_BLOCK_BYTES,
-        encoding=encoding,
         column_names=list(form.names) or None,
         autogenerate_column_names=not form.header and not form.names,
         use_threads=False,  # the only way that Arrow numbers malformed rows
@@ -112,6 +111,7 @@ def _opened(
         delimiter=form.separator_of(file), newlines_in_values=True, invalid_row_handler=handler
     )
     try:
+        encoding = read.encoding = _mark_of(file) or form.encoding
         with (
             file.filesystem.open_input_stream(file.path) as stream,
             csv.open_csv(
@@ -123,6 +123,9 @@ def _opened(
         raise DataError(f"`encoding` must be a text encoding, got {form.encoding!r}.") from error
     except (pa.ArrowInvalid, UnicodeError) as error:
         raise _explain(file, encoding, error) from error
+    except OSError as error:
+        text = (str(error).splitlines() or [""])[0]
+        raise DataError(f"{file.name} cannot be read: {text.rstrip('.')}.") from error
 
 
 def _mark_of(file: SourceFile) -> str | None:

@@ -1,0 +1,75 @@
+"""Which files a path stands for."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from recsys.data import find_sources
+from recsys.foundations import DataError, MissingFileError
+
+
+def make_files(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+
+def names_of(folder: Path, paths: str | list[str]) -> list[str]:
+    return [Path(file.name).relative_to(folder).as_posix() for file in find_sources(paths)]
+
+
+def test_a_folder_is_its_files_by_name_without_markers(tmp_path: Path) -> None:
+    make_files(tmp_path, "b.csv", "a.csv", "_SUCCESS", ".a.csv.crc", "deep/c.csv", "_tmp/d.csv")
+    assert names_of(tmp_path, str(tmp_path)) == ["a.csv", "b.csv", "deep/c.csv"]
+
+
+def test_a_folder_below_a_hidden_one_is_read(tmp_path: Path) -> None:
+    make_files(tmp_path, ".cache/log/a.csv")
+    assert names_of(tmp_path, str(tmp_path / ".cache/log")) == [".cache/log/a.csv"]
+
+
+def test_a_list_keeps_its_order(tmp_path: Path) -> None:
+    make_files(tmp_path, "b.csv", "a.csv")
+    given = [str(tmp_path / "b.csv"), str(tmp_path / "a.csv")]
+    assert names_of(tmp_path, given) == ["b.csv", "a.csv"]
+
+
+def test_home_relative_and_uri_paths_lead_to_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_files(tmp_path, "a.csv")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for path in ("~/a.csv", "a.csv", f"file://{tmp_path}/a.csv"):
+        assert names_of(tmp_path, path) == ["a.csv"]
+
+
+def test_a_source_is_described_by_size_and_hash(tmp_path: Path) -> None:
+    make_files(tmp_path, "a.csv")
+    assert find_sources(str(tmp_path / "a.csv"))[0].describe() == {
+        "path": str(tmp_path / "a.csv"),
+        "size_bytes": 5,
+        "sha256": hashlib.sha256(b"a.csv").hexdigest(),
+    }
+
+
+def test_refuses_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingFileError, match=rf"{tmp_path}/no\.csv does not exist"):
+        find_sources("no.csv")
+    (tmp_path / "empty").mkdir()
+    make_files(tmp_path, "empty/_SUCCESS")
+    with pytest.raises(MissingFileError, match=r"The folder .*/empty holds no files"):
+        find_sources("empty")
+    with pytest.raises(MissingFileError, match="No path was given"):
+        find_sources([])
+
+
+def test_refuses_a_file_named_twice_and_an_unknown_scheme(tmp_path: Path) -> None:
+    make_files(tmp_path, "a.csv")
+    with pytest.raises(DataError, match=r"a\.csv is listed twice"):
+        find_sources([str(tmp_path), str(tmp_path / "a.csv")])
+    with pytest.raises(DataError, match=r"^nosuch://bucket/a\.csv cannot be opened"):
+        find_sources("nosuch://bucket/a.csv")
