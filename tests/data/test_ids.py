@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recsys.data import (
+    ColumnNames,
     LogOptions,
     TableFormat,
     entities_from_table,
@@ -17,7 +18,6 @@ from recsys.data import (
     read_entities,
     read_interactions,
 )
-from recsys.data.reading import ColumnNames
 from recsys.foundations import DataError
 
 CASES = Path(__file__).parents[1] / "cases"

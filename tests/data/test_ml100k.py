@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recsys.data import LogOptions, interactions_from_table
-from recsys.data.ml100k import fetch_ml100k
+from recsys.data import LogOptions, fetch_ml100k, interactions_from_table
 from recsys.foundations import DataError, MissingFileError
 
 INTERACTIONS = [("1", "2", "3", "881250949"), ("2", "267", "5", "881250950")]
@@ -122,6 +121,20 @@ def test_without_a_network_the_way_out_is_named(
     with pytest.raises(MissingFileError, match=r"could not be downloaded .* set dataset\.archive="):
         fetch_ml100k(tmp_path)
     assert os.listdir(tmp_path) == ["recbole-1.2.1-py3-none-any.whl"]  # noqa: PTH208
+
+
+def test_a_wheel_that_is_not_the_known_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index").mkdir()
+    with zipfile.ZipFile(tmp_path / "index/recbole-1.2.1-py3-none-any.whl", "w") as opened:
+        opened.writestr("recbole-1.2.1.dist-info/METADATA", "Name: recbole\nVersion: 1.2.1\n")
+        opened.writestr("recbole-1.2.1.dist-info/WHEEL", "Wheel-Version: 1.0\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    with pytest.raises(DataError, match=r"gave another file than recbole-1\.2\.1.* is known to be"):
+        fetch_ml100k(tmp_path / "cache")
+    assert os.listdir(tmp_path / "cache") == []  # noqa: PTH208
 
 
 @pytest.mark.realdata

@@ -291,6 +291,20 @@ def test_weights_and_ratings_are_read_from_text(tmp_path: Path) -> None:
     assert log.dropped == {"unreadable weight": 1}
 
 
+def test_weights_may_be_of_any_type_that_holds_numbers() -> None:
+    kinds = [pa.array([True, False]), pa.array(["1", "0"]).dictionary_encode()]
+    kinds += [pa.array([1, 0], pa.uint8()), pa.array([1, 0], pa.decimal128(5, 2))]
+    for weights in kinds:
+        table = pa.table({"user_id": ["u", "v"], "item_id": ["i", "j"], "weight": weights})
+        assert column(interactions_from_table(table, LogOptions()), "weight") == [1.0, 0.0]
+    lists = pa.table({"user_id": ["u"], "item_id": ["i"], "weight": [[1.0]]})
+    with pytest.raises(DataError, match=r"holds \[1\.0\] \(unreadable weight\)"):
+        interactions_from_table(lists, LogOptions())
+    nulls = pa.table({"user_id": ["u"], "item_id": ["i"], "weight": pa.nulls(1)})
+    with pytest.raises(DataError, match=r"holds no value \(null weight\)"):
+        interactions_from_table(nulls, LogOptions())
+
+
 def test_each_bad_row_is_counted_once_under_its_first_reason() -> None:
     table = pa.table(
         {

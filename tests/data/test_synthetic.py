@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from recsys.data import LogOptions, interactions_from_table
-from recsys.data.synthetic import SyntheticData, make_synthetic
+from recsys.data import LogOptions, SyntheticData, interactions_from_table, make_synthetic
 from recsys.foundations import ArgumentError
 
 

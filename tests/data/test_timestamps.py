@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recsys.data import LogOptions, RawLog, TableFormat, interactions_from_table, read_interactions
-from recsys.data.reading import ColumnNames
+from recsys.data import (
+    ColumnNames,
+    LogOptions,
+    RawLog,
+    TableFormat,
+    interactions_from_table,
+    read_interactions,
+)
 from recsys.foundations import ArgumentError, DataError
 
 CASES = Path(__file__).parents[1] / "cases/B09"
