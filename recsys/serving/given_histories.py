@@ -15,7 +15,7 @@ from recsys.serving.ids import as_ids
 
 log = logging.getLogger(__name__)
 
-Histories: TypeAlias = "RawLog | pa.Table | Mapping[str, Sequence[str]]"
+Histories: TypeAlias = RawLog | pa.Table | Mapping[str, Sequence[str]]
 
 
 class GivenHistories:

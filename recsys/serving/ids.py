@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, UnknownIdError
 
-Ids: TypeAlias = "Sequence[str] | pa.Array | pa.ChunkedArray"
+Ids: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
 
 
 def as_ids(ids: Any) -> pa.LargeStringArray:
