@@ -104,6 +104,9 @@ def code_log(table: pa.Table, parts: NDArray[np.int8] | None = None) -> CodedLog
 def concatenate_parts(given: Mapping[str, RawLog]) -> tuple[pa.Table, NDArray[np.int8]]:
     """Put parts that were given one behind the other.
 
+    Weights are of use in training only: another part that has none gets 1, and weights that the
+    training part lacks are left out.
+
     Returns:
         The rows of all parts, and the part of each: [M], int8, a position in PARTS.
 
@@ -116,19 +119,26 @@ def concatenate_parts(given: Mapping[str, RawLog]) -> tuple[pa.Table, NDArray[np
             raise DataError(
                 f"The {name} part has the clock {log.clock!r}, the train part {first.clock!r}."
             )
-        if set(log.table.column_names) != set(first.table.column_names):
+        columns, wanted = set(log.table.column_names), set(first.table.column_names)
+        if columns - {"weight"} != wanted - {"weight"}:
             raise DataError(
                 f"The {name} part has the columns {', '.join(log.table.column_names)}; "
                 f"the train part has {', '.join(first.table.column_names)}."
             )
     names = first.table.column_names
     try:
-        tables = [log.table.select(names) for log in given.values()]
+        tables = [_with_weights(log.table).select(names) for log in given.values()]
         table = pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(f"The parts' columns differ in type: {error}.") from error
     codes = np.array([PARTS.index(name) for name in given], np.int8)
     return table, np.repeat(codes, [log.table.num_rows for log in given.values()])
+
+
+def _with_weights(table: pa.Table) -> pa.Table:
+    if "weight" in table.column_names:
+        return table
+    return table.append_column("weight", pa.array(np.ones(table.num_rows, np.float32)))
 
 
 def _code(column: pa.ChunkedArray) -> tuple[pa.LargeStringArray, NDArray[np.int64]]:

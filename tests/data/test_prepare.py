@@ -242,6 +242,19 @@ def test_parts_may_be_given(tmp_path: Path) -> None:
     assert "The validation part is empty." in dataset.summary
 
 
+@pytest.mark.parametrize("weighted", ["train", "test"])
+def test_given_parts_may_differ_in_having_weights(tmp_path: Path, weighted: str) -> None:
+    raws = {"train": make_raw(ROWS[:5]), "test": make_raw(ROWS[5:])}
+    table = raws[weighted].table
+    weights = pa.array([3.0] * table.num_rows, pa.float32())
+    raws[weighted] = replace(raws[weighted], table=table.append_column("weight", weights))
+    given = SplitSettings(rule="given")
+    dataset = prepare(raws["train"], tmp_path, test=raws["test"], split=given)
+    parts = [events.weights for events in (dataset.train, dataset.test)]
+    found = [None if weights is None else weights.tolist() for weights in parts]
+    assert found == ([[3.0] * 5, [1.0] * 2] if weighted == "train" else [None, None])
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
