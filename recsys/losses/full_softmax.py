@@ -19,7 +19,7 @@ def full_softmax_loss(
     temperature: float | Tensor,
     positive_weights: Tensor | None = None,
     catalogue_biases: Tensor | None = None,
-    row_block_size: int = 1024,
+    row_block_size: int = 256,
     catalogue_block_size: int = 4096,
 ) -> Tensor:
     """Compute ``sum over t of weight_t * (log Z - logit of positive_t)``, Z over the catalogue.
@@ -54,15 +54,14 @@ def full_softmax_loss(
     with torch.autocast(query_embeddings.device.type, enabled=False):
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
         catalogue = core.widen(catalogue_embeddings)
-        offsets = None
-        if catalogue_biases is not None:
-            offsets = core.widen(catalogue_biases) / temperature  # [C]
+        offsets = core.combine_offsets(catalogue_biases, None, temperature, queries.dtype)  # [C]
         log_z = log_partition(
             queries,
             catalogue,
             offsets,
+            None,
             row_block_size=row_block_size,
-            catalogue_block_size=catalogue_block_size,
+            candidate_block_size=catalogue_block_size,
         )  # [B]
         positive_logits = core.score_positives(queries, catalogue[rows])  # [B, T]
         if offsets is not None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from recsys.foundations import ShapeError, check_positive, check_shape
 from recsys.losses import softmax_core as core
+from recsys.losses.removal import Removal
 
 
 def in_batch_softmax_loss(
@@ -56,29 +57,29 @@ def in_batch_softmax_loss(
         ("candidate_biases", candidate_biases),
     ):
         core.check_optional(name, given, len(candidate_embeddings))
-    batch = len(query_embeddings)
     with torch.autocast(query_embeddings.device.type, enabled=False):
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
-        scores = core.score_candidates(queries, candidate_embeddings)  # [B, K]
-        logits = core.correct(scores, candidate_biases, candidate_log_q, temperature)
-        removed = _find_removed(batch, candidate_rows, logits, candidate_mask)
+        scores = queries @ core.widen(candidate_embeddings).T  # [B, K]
+        logits = core.add_offsets(scores, candidate_biases, candidate_log_q, temperature)
+        removed = _find_removed(logits, candidate_rows)
+        if candidate_mask is not None:
+            removed |= ~candidate_mask
+        # -inf, not a large negative number: a hit must get a gradient of exactly zero.
         negatives = logits.masked_fill(removed, float("-inf"))
         if num_hard_negatives is not None:
             check_positive("num_hard_negatives", num_hard_negatives)
             negatives = negatives.topk(min(num_hard_negatives, negatives.shape[1]), dim=1).values
-        return core.contrast(logits.diagonal(), negatives, None)
+        return core.contrast(logits.diagonal(), core.log_sum(negatives))
 
 
-def _find_removed(
-    batch: int, candidate_rows: Tensor | None, logits: Tensor, candidate_mask: Tensor | None
-) -> Tensor:
-    own_columns = torch.arange(batch, device=logits.device)
+def _find_removed(logits: Tensor, candidate_rows: Tensor | None) -> Tensor:
+    batch, num_candidates = logits.shape
+    columns = torch.arange(num_candidates, device=logits.device)
     if candidate_rows is None:
-        removed = torch.zeros_like(logits, dtype=torch.bool)
+        removal = Removal(columns, None, columns[:batch])
     else:
-        removed = candidate_rows[:batch, None] == candidate_rows  # [B, K]
-    removed.scatter_(1, own_columns[:, None], value=True)
-    return removed if candidate_mask is None else removed | ~candidate_mask
+        removal = Removal(candidate_rows, candidate_rows[:batch], columns[:batch])
+    return removal.find(slice(0, batch), slice(0, num_candidates))
 
 
 def _check_shapes(

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from recsys.foundations import check_shape
 from recsys.losses import softmax_core as core
+from recsys.losses.log_partition import log_partition
+from recsys.losses.removal import Removal
 
 
 def sampled_softmax_loss(
@@ -77,22 +79,46 @@ def sampled_softmax_loss(
     core.check_optional("own_columns", own_columns, len(query_embeddings))
     with torch.autocast(query_embeddings.device.type, enabled=False):
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
-        positive_logits = core.correct(
+        positive_logits = core.add_offsets(
             core.score_positives(queries, positive_embeddings),
             positive_biases,
             positive_log_q,
             temperature,
         )  # as positive_rows
-        sampled_logits = core.correct(
-            core.score_candidates(queries, sampled_embeddings),
-            sampled_biases,
-            sampled_log_q,
-            temperature,
-        )  # [B, S]
-        removed = core.find_removed(
-            positive_rows if remove_accidental_hits else None, sampled_rows, own_columns
-        )
-        return core.contrast(positive_logits, sampled_logits, removed)
+        sum_negatives = _sum_shared if sampled_rows.dim() == 1 else _sum_own
+        log_negatives = sum_negatives(
+            queries,
+            sampled_embeddings,
+            core.combine_offsets(sampled_biases, sampled_log_q, temperature, queries.dtype),
+            Removal(sampled_rows, positive_rows if remove_accidental_hits else None, own_columns),
+        )  # [B]
+        return core.contrast(positive_logits, log_negatives)
+
+
+def _sum_shared(
+    queries: Tensor, sampled_embeddings: Tensor, offsets: Tensor | None, removal: Removal
+) -> Tensor:
+    """Sum over one sample for all queries, in blocks that stay in the processor's cache."""
+    return log_partition(
+        queries,
+        core.widen(sampled_embeddings),
+        offsets,
+        removal,
+        row_block_size=256,
+        candidate_block_size=4096,
+    )
+
+
+def _sum_own(
+    queries: Tensor, sampled_embeddings: Tensor, offsets: Tensor | None, removal: Removal
+) -> Tensor:
+    """Sum over a sample for each query."""
+    sampled = core.widen(sampled_embeddings)  # [B, S, D]
+    logits = torch.bmm(sampled, queries[:, :, None]).squeeze(2)  # [B, S]
+    if offsets is not None:
+        logits = logits + offsets
+    removed = removal.find(slice(0, logits.shape[0]), slice(0, logits.shape[1]))
+    return core.log_sum(logits.masked_fill(removed, float("-inf")))
 
 
 def _check_query_and_positives(

@@ -9,27 +9,38 @@ from torch import Tensor
 from recsys.foundations import ArgumentError, check_positive, check_shape
 
 
-def contrast(positive_logits: Tensor, negative_logits: Tensor, removed: Tensor | None) -> Tensor:
-    """Compute ``mean over t of logsumexp(all positives, kept negatives) - positive_t``.
+def contrast(positive_logits: Tensor, log_negatives: Tensor) -> Tensor:
+    """Compute ``mean over t of log(all exp(positives) + negatives) - positive_t``.
 
     With no negative left and one positive, loss and gradient are exactly 0.
 
     Args:
         positive_logits: [B] or [B, T], float.
-        negative_logits: [B, K], float.
-        removed: [B, K], bool; True leaves the denominator, with a gradient of exactly 0. None:
-            nothing does.
+        log_negatives: [B], float; the log of the summed exp of the negatives' logits. -inf: none.
 
     Returns:
         [B], float, in nats.
     """
-    if removed is not None:
-        # -inf, not a large negative number: a hit must get a gradient of exactly zero.
-        negative_logits = negative_logits.masked_fill(removed, float("-inf"))
     if positive_logits.dim() == 1:
-        positive_logits = positive_logits[:, None]  # [B, T = 1]
-    logits = torch.cat([positive_logits, negative_logits], dim=1)  # [B, T + K]
-    return logits.logsumexp(dim=1) - positive_logits.mean(dim=1)
+        return torch.logaddexp(positive_logits, log_negatives) - positive_logits
+    log_positives = positive_logits.logsumexp(dim=1)
+    return torch.logaddexp(log_positives, log_negatives) - positive_logits.mean(dim=1)
+
+
+def log_sum(logits: Tensor) -> Tensor:
+    """Compute ``log of sum of exp`` over each row; -inf, with gradient 0, where all are -inf.
+
+    (`torch.logsumexp` gives such a row the gradient NaN.)
+
+    Args:
+        logits: [B, K], float or -inf.
+
+    Returns:
+        [B].
+    """
+    empty = (logits == float("-inf")).all(dim=1)  # [B]
+    sums = logits.masked_fill(empty[:, None], 0).logsumexp(dim=1)
+    return sums.masked_fill(empty, float("-inf"))
 
 
 def scale_queries(query_embeddings: Tensor, temperature: float | Tensor) -> Tensor:
@@ -67,68 +78,32 @@ def score_positives(scaled_queries: Tensor, positive_embeddings: Tensor) -> Tens
     return (scaled_queries * widen(positive_embeddings)).sum(dim=-1)
 
 
-def score_candidates(scaled_queries: Tensor, candidate_embeddings: Tensor) -> Tensor:
-    """Compute the inner products of each query with its candidates.
-
-    Args:
-        scaled_queries: [B, D].
-        candidate_embeddings: [K, D], shared by the batch, or [B, K, D].
-
-    Returns:
-        [B, K].
-    """
-    candidates = widen(candidate_embeddings)
-    if candidates.dim() == 2:
-        return scaled_queries @ candidates.T
-    return torch.bmm(candidates, scaled_queries[:, :, None]).squeeze(2)
-
-
-def correct(
+def add_offsets(
     scores: Tensor, biases: Tensor | None, log_q: Tensor | None, temperature: float | Tensor
 ) -> Tensor:
     """Turn scores into logits: ``scores + biases / temperature - log_q``.
 
     Args:
-        scores: [B, K], already divided by the temperature.
-        biases: [K] or [B, K]; part of the score, so the temperature divides them too.
-        log_q: [K] or [B, K], nats; the temperature does not divide it.
+        scores: [...], already divided by the temperature.
+        biases: Broadcast to `scores`; part of the score, so the temperature divides them too.
+        log_q: Broadcast to `scores`, nats; the temperature does not divide it.
         temperature: As in `scale_queries`.
 
     Returns:
         As `scores`.
     """
-    if biases is not None:
-        scores = scores + widen(biases) / temperature
-    if log_q is not None:
-        scores = scores - log_q.to(scores.dtype)
-    return scores
+    offsets = combine_offsets(biases, log_q, temperature, scores.dtype)
+    return scores if offsets is None else scores + offsets
 
 
-def find_removed(
-    positive_rows: Tensor | None, candidate_rows: Tensor, own_columns: Tensor | None
+def combine_offsets(
+    biases: Tensor | None, log_q: Tensor | None, temperature: float | Tensor, dtype: torch.dtype
 ) -> Tensor | None:
-    """Find the candidates that leave their row: accidental hits, and the query's own column.
-
-    Args:
-        positive_rows: [B] or [B, T], int64. None: accidental hits stay.
-        candidate_rows: [K] or [B, K], int64.
-        own_columns: [B], int64, or None.
-
-    Returns:
-        [B, K], bool; None if nothing can leave.
-    """
-    removed = None
-    if positive_rows is not None:
-        columns = positive_rows.reshape(len(positive_rows), -1).unbind(dim=1)  # T of [B]
-        removed = columns[0][:, None] == candidate_rows  # [B, K]
-        for column in columns[1:]:  # T is small, and [B, T, K] is not
-            removed |= column[:, None] == candidate_rows
-    if own_columns is not None:
-        if removed is None:
-            shape = (len(own_columns), candidate_rows.shape[-1])
-            removed = torch.zeros(shape, dtype=torch.bool, device=candidate_rows.device)
-        removed.scatter_(1, own_columns[:, None], value=True)
-    return removed
+    """Compute ``biases / temperature - log_q`` in the given dtype; None if there is neither."""
+    if biases is None:
+        return None if log_q is None else -log_q.to(dtype)
+    offsets = widen(biases) / temperature
+    return (offsets if log_q is None else offsets - log_q).to(dtype)
 
 
 def check_log_q_pair(positive_log_q: Tensor | None, sampled_log_q: Tensor | None) -> None:

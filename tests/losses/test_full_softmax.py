@@ -61,13 +61,23 @@ def test_equals_log_softmax_in_float32_with_the_blocks_it_comes_with() -> None:
 
 
 def test_never_holds_the_whole_matrix_of_logits() -> None:
-    # 256 x 100,000 logits would be 102 MB; the largest tensor is the catalogue's gradient.
+    # 256 x 100,000 logits would be 102 MB; blocks are 256 x 4096.
     inputs = make_inputs(batch=256, candidates=100_000, dtype=torch.float32)
     inputs["catalogue_embeddings"].requires_grad_()
-    with torch.profiler.profile(profile_memory=True) as profile:
+    saved: list[int] = []
+
+    def count(tensor: Tensor) -> Tensor:
+        saved.append(tensor.nbytes)
+        return tensor
+
+    with (
+        torch.profiler.profile(profile_memory=True) as profile,
+        torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor),
+    ):
         torch.autograd.backward(full_softmax_loss(**inputs).sum())
     largest = max(event.self_cpu_memory_usage for event in profile.events())  # bytes
     assert largest < 256 * 100_000 * 4 / 10
+    assert sum(saved) < 256 * 100_000 * 4 / 10
 
 
 def test_spreads_the_target_over_several_positives() -> None:
@@ -79,6 +89,24 @@ def test_spreads_the_target_over_several_positives() -> None:
     weights = torch.tensor([[0.2, 0.8, 0.0]] * 5, dtype=torch.float64)  # the last one is padding
     actual = full_softmax_loss(**inputs, positive_weights=weights)
     assert_close(actual, (each * weights).sum(dim=1))
+
+
+def test_keeping_and_recomputing_the_exponentials_give_the_same_gradients() -> None:
+    # One query more takes 4097 x 4096 past the 2^24 that are kept; its weight is 0.
+    inputs = make_inputs(batch=4097, candidates=4096)
+    queries, catalogue = (
+        inputs[name].requires_grad_() for name in ("query_embeddings", "catalogue_embeddings")
+    )
+    recomputed = full_softmax_loss(**inputs)[:-1]
+    shorter = {name: inputs[name][:-1] for name in ("query_embeddings", "positive_rows")}
+    kept = full_softmax_loss(**inputs | shorter)
+    assert_close(kept, recomputed, rtol=1e-13, atol=1e-13)
+    for one, other in zip(
+        take_gradients(kept, [queries, catalogue]),
+        take_gradients(recomputed, [queries, catalogue]),
+        strict=True,
+    ):
+        assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
 def test_large_logits_neither_overflow_nor_lose_the_gradient() -> None:

@@ -124,6 +124,22 @@ def test_is_zero_with_gradient_zero_where_no_negative_is_left() -> None:
         assert torch.equal(gradient, torch.zeros_like(gradient))
 
 
+def test_a_stretch_of_hits_far_from_the_other_logits_keeps_the_gradient_finite() -> None:
+    # 9000 columns, the last 5000 of them hits of query 0; the logits lie near -300.
+    inputs = make_inputs(sampled=9000) | {"sampled_log_q": torch.full((9000,), 300.0)}
+    inputs |= {"positive_log_q": torch.full((3,), 300.0)}
+    inputs["sampled_rows"] = torch.where(torch.arange(9000) < 4000, 7, 0)
+    queries, sampled = take_gradients(inputs, "query_embeddings", "sampled_embeddings")
+    assert torch.isfinite(queries).all()
+    alone = {
+        name: value[:1] if name.startswith(("query", "positive")) else value
+        for name, value in inputs.items()
+    }
+    (of_query_0,) = take_gradients(alone, "sampled_embeddings")
+    assert torch.equal(of_query_0[4000:], torch.zeros(5000, 4))
+    assert torch.isfinite(sampled).all()
+
+
 def test_an_empty_sample_gives_a_loss_of_zero() -> None:
     assert torch.equal(sampled_softmax_loss(**make_inputs(sampled=0)), torch.zeros(3))
 
