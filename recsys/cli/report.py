@@ -1,0 +1,103 @@
+"""From an error to what the terminal shows and the status that the shell gets."""
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+# What the machine lacks or forbids; another OSError is more likely a fault of ours.
+_MENDABLE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENOENT,
+    errno.EMFILE,
+    errno.EIO,
+    errno.EADDRINUSE,
+    errno.EADDRNOTAVAIL,
+}
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Run, and turn whatever goes wrong into a report and a status.
+
+    Returns:
+        What `run` returned; 2 or 1 after an error, 130 after Ctrl-C, 141 where nobody reads the
+        output any more.
+    """
+    try:
+        return run()
+    except KeyboardInterrupt:
+        sys.stderr.write("recsys: interrupted\n")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:  # noqa: BLE001  (the outermost place)
+        return report(error)
+
+
+def report(error: Exception, where: str = "") -> int:
+    """Tell the user of an error: one line for what they can mend, else the traceback.
+
+    Args:
+        error: What was raised.
+        where: Stands in front of the sentence, such as the name of a job.
+
+    Returns:
+        The exit status, 2 or 1.
+    """
+    sentence = _sentence(error)
+    if sentence is None or wants_traceback():
+        traceback.print_exception(error)
+    if sentence is None:
+        if where:
+            complain(f"{where}{type(error).__name__}: {error}")
+        return 1
+    complain(where + sentence)
+    return 2
+
+
+def complain(sentence: str) -> None:
+    """Write one line on stderr, whatever line breaks the sentence holds."""
+    line = " ".join(part.strip() for part in sentence.splitlines() if part.strip())
+    sys.stderr.write(f"recsys: error: {line}\n")
+    sys.stderr.flush()
+
+
+def wants_traceback() -> bool:
+    """Tell whether the user asked for tracebacks by a variable of the environment."""
+    return "1" in (os.environ.get("RECSYS_TRACEBACK"), os.environ.get("HYDRA_FULL_ERROR"))
+
+
+def _sentence(error: Exception) -> str | None:
+    """Say an error in one sentence, or None where it is nothing the user can mend."""
+    from recsys.cli.composition import explain
+    from recsys.foundations import RecsysError
+
+    if isinstance(error, RecsysError):
+        return str(error)
+    composed = explain(error)
+    if composed is not None:
+        return composed
+    if _is_memory(error):
+        return f"out of memory; ask for smaller batches or blocks. {error}".strip()
+    if isinstance(error, OSError) and error.errno in _MENDABLE:
+        name = f": {error.filename}" if error.filename else ""
+        return f"{os.strerror(error.errno)}{name}."
+    return None
+
+
+def _is_memory(error: Exception) -> bool:
+    """Tell whether memory ran out: NumPy, Arrow and Python say so by type, torch by words."""
+    words = ("can't allocate memory", "out of memory")
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(w in str(error).lower() for w in words)
+    )
