@@ -4,13 +4,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch.optim import Optimizer
 
 from recsys.config import schema_model, schema_training
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
 from recsys.data import PreparedDataset, TrainingBatches
-from recsys.foundations import ConfigError, available_cores, make_generator
+from recsys.foundations import ConfigError, available_cores, make_generator, set_threads
 from recsys.index import IndexSettings
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
 from recsys.sampling import (
@@ -30,6 +31,7 @@ from recsys.training import (
     Objective,
     SampledObjective,
     Schedule,
+    TrainingRun,
     Validator,
     build_optimizers,
     build_schedule,
@@ -43,9 +45,9 @@ _FREE = ("tracking.", "evaluation.", "index.", "dataset.", "split.", "features."
 _FREE_KEYS = ("run_dir", "resume", "threads", "dataset_dir", "trainer.epochs", "trainer.patience")
 
 
-def build_threads(config: StageConfig) -> int:
-    """Give the number of threads: as set, else all cores that the process may use."""
-    return available_cores() if config.threads is None else config.threads
+def apply_threads(config: StageConfig) -> None:
+    """Bound every pool of threads: as set, else by the cores that the process may use."""
+    set_threads(available_cores() if config.threads is None else config.threads)
 
 
 def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
@@ -115,7 +117,7 @@ def build_objective(config: TrainConfig, dataset: PreparedDataset) -> Objective:
     Raises:
         ConfigError: The loss is of no known kind.
     """
-    candidates = dataset.items.features.slice(0, dataset.num_items)
+    candidates = dataset.items.features.take(np.arange(dataset.num_items))
     loss = config.loss
     if isinstance(loss, schema_model.FullSoftmaxConfig):
         return FullSoftmaxObjective(candidates)
@@ -154,11 +156,32 @@ def _build_drawn(
             raise ConfigError(f"sampler is of no known kind: {type(sampler).__name__}.")
 
 
-def build_step(config: TrainConfig, dataset: PreparedDataset, model: TwoTower) -> ModelStep:
-    """Build the forward step."""
-    objective = build_objective(config, dataset)
+def build_run(
+    config: TrainConfig, dataset: PreparedDataset, tracker: Tracker, run_dir: Path
+) -> TrainingRun:
+    """Build all that the training loop works with."""
+    model = build_model(config, dataset)
+    batches = build_batches(config, dataset)
     generator = make_generator(config.seed, "draws")
-    return ModelStep(model, objective, dataset.users.features, generator)
+    objective = build_objective(config, dataset)
+    trainer = config.trainer
+    return TrainingRun(
+        step=ModelStep(model, objective, dataset.users.features, generator),
+        batches=batches,
+        optimizers=build_optimizer(config, model),
+        schedule=build_learning_rates(config, batches),
+        validator=Validator(
+            dataset, k=trainer.validate_at, max_users=trainer.validation_users, seed=config.seed
+        ),
+        tracker=tracker,
+        store=build_checkpoints(config, dataset, run_dir),
+        settings=FitSettings(
+            epochs=trainer.epochs,
+            patience=trainer.patience,
+            checkpoint_steps=trainer.checkpoint_steps,
+            gradient_clip=config.optimizer.gradient_clip,
+        ),
+    )
 
 
 def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatches:
@@ -196,14 +219,6 @@ def build_learning_rates(config: TrainConfig, batches: TrainingBatches) -> Sched
     )
 
 
-def build_validator(config: TrainConfig, dataset: PreparedDataset) -> Validator:
-    """Build the measure that picks the best epoch."""
-    trainer = config.trainer
-    return Validator(
-        dataset, k=trainer.validate_at, max_users=trainer.validation_users, seed=config.seed
-    )
-
-
 def build_checkpoints(
     config: TrainConfig, dataset: PreparedDataset, run_dir: Path
 ) -> CheckpointStore:
@@ -216,17 +231,6 @@ def build_checkpoints(
     return CheckpointStore(run_dir / "checkpoints", settings, dataset.fingerprint)
 
 
-def build_fit_settings(config: TrainConfig) -> FitSettings:
-    """Build the settings of the loop."""
-    trainer = config.trainer
-    return FitSettings(
-        epochs=trainer.epochs,
-        patience=trainer.patience,
-        checkpoint_steps=trainer.checkpoint_steps,
-        gradient_clip=config.optimizer.gradient_clip,
-    )
-
-
 def build_index_settings(config: schema_training.IndexConfig) -> IndexSettings:
     """Turn the index group into the settings of an index."""
     return IndexSettings(**vars(config))
@@ -235,7 +239,6 @@ def build_index_settings(config: schema_training.IndexConfig) -> IndexSettings:
 def build_tracker(
     config: schema_training.TrackingConfig,
     run_dir: Path,
-    *,
     sweep: str | None = None,
     run_id: str | None = None,
 ) -> Tracker:

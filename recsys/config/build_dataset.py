@@ -1,6 +1,6 @@
 """The bridge from the dataset, split and features groups to a prepared dataset."""
 
-import shutil
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ from recsys.data import (
 )
 from recsys.foundations import ArgumentError, ConfigError, canonical_json, sha256_text
 
+log = logging.getLogger(__name__)
 _DEFAULT_NAMES = ColumnNames()
 
 
@@ -70,15 +71,26 @@ def build_prepared(config: PrepareConfig, output: Path) -> Path:
     )
 
 
+def find_or_prepare(config: PrepareConfig) -> Path:
+    """Give the dataset named by `dataset_dir`, else the prepared form of the dataset choice.
+
+    The latter is reused where the same settings and files were prepared before.
+    """
+    if config.dataset_dir is not None:
+        return Path(config.dataset_dir)
+    folder = prepared_folder(config)
+    if (folder / "manifest.json").exists():
+        log.info("the dataset was prepared before: %s", folder)
+        return folder
+    return build_prepared(config, folder)
+
+
 def prepared_folder(config: PrepareConfig) -> Path:
     """Name the folder of a dataset choice after its settings and the content of its files."""
     dataset = config.dataset
     parts = [getattr(dataset, name, None) for name in _PATH_KEYS]
     files = [
-        source.describe()
-        for part in parts
-        if part is not None
-        for source in find_sources(part)
+        source.describe() for part in parts if part is not None for source in find_sources(part)
     ]
     content = [[file["sha256"], file["size_bytes"]] for file in files]
     groups = {name: to_plain(getattr(config, name)) for name in ("dataset", "split", "features")}
@@ -93,11 +105,6 @@ _PATH_KEYS = ("interactions", "items", "users", "train", "validation", "test", "
 def _without_paths(dataset: schema_data.DatasetConfig) -> dict[str, Any]:
     left_out = ("prepared_root", "cache_dir", *_PATH_KEYS)
     return {key: to_plain(value) for key, value in vars(dataset).items() if key not in left_out}
-
-
-def remove_prepared(folder: Path) -> None:
-    """Remove a prepared folder that cannot be read, so that it is written anew."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def build_split(config: schema_data.SplitConfig) -> SplitSettings:
@@ -134,7 +141,9 @@ def _read_source(dataset: schema_data.DatasetConfig, context: tuple[str, ...]) -
             archive = None if dataset.archive is None else Path(dataset.archive)
             made: Any = fetch_ml100k(Path(dataset.cache_dir), archive)
             options = LogOptions(
-                min_rating=dataset.min_rating, timestamp_unit="s", context=context,
+                min_rating=dataset.min_rating,
+                timestamp_unit="s",
+                context=context,
                 on_bad_rows=dataset.on_bad_rows,
             )
         case schema_data.SyntheticConfig():
@@ -151,16 +160,15 @@ def _read_source(dataset: schema_data.DatasetConfig, context: tuple[str, ...]) -
             )
         case _:
             raise ConfigError(f"dataset is of no known kind: {type(dataset).__name__}.")
-    log = interactions_from_table(made.interactions, options, name=dataset.name)
+    sources = getattr(made, "sources", [])
+    log = interactions_from_table(made.interactions, options, name=dataset.name, sources=sources)
     items = entities_from_table(made.items, id_column="item_id", what="item")
     users = entities_from_table(made.users, id_column="user_id", what="user")
     return Source(log, None, None, items, users)
 
 
 def _read_tables(dataset: schema_data.TableConfig, context: tuple[str, ...]) -> Source:
-    def read(paths: Any) -> RawLog | None:
-        if paths is None:
-            return None
+    def read(paths: Any) -> RawLog:
         return read_interactions(
             paths,
             format=form,
@@ -181,28 +189,31 @@ def _read_tables(dataset: schema_data.TableConfig, context: tuple[str, ...]) -> 
         return read_entities(paths, format=form, id_column=name, what=what, on_bad_rows=bad)
 
     form, columns = build_format(dataset.file), build_columns(dataset.columns)
-    train = read(dataset.interactions if dataset.train is None else dataset.train)
-    assert train is not None  # the schema refuses a dataset without either
     return Source(
-        train,
-        read(dataset.validation),
-        read(dataset.test),
+        read(dataset.interactions if dataset.train is None else dataset.train),
+        None if dataset.validation is None else read(dataset.validation),
+        None if dataset.test is None else read(dataset.test),
         read_table(dataset.items, dataset.columns.item_table_id, columns.item, "item"),
         read_table(dataset.users, dataset.columns.user_table_id, columns.user, "user"),
     )
 
 
 def _required(dataset: schema_data.TableConfig, columns: ColumnNames) -> frozenset[str]:
-    """Name the columns that were asked for: renamed ones, and those that a setting needs."""
+    asked = required_columns(columns, dataset.timestamp_unit)
+    if dataset.min_rating is not None and columns.rating is not None:
+        asked |= {columns.rating}
+    return asked
+
+
+def required_columns(columns: ColumnNames, timestamp_unit: str) -> frozenset[str]:
+    """Name the columns that were asked for: renamed ones, and a time whose unit is declared."""
     asked = {
         name
         for field, name in vars(columns).items()
         if name is not None and name != getattr(_DEFAULT_NAMES, field)
     }
-    if dataset.timestamp_unit != "auto" and columns.timestamp is not None:
+    if timestamp_unit != "auto" and columns.timestamp is not None:
         asked.add(columns.timestamp)
-    if dataset.min_rating is not None and columns.rating is not None:
-        asked.add(columns.rating)
     return frozenset(asked)
 
 
@@ -213,8 +224,7 @@ def _features(
         if named:
             raise ConfigError(f"features names {next(iter(named))!r}, but there is no such table.")
         return {}
-    inferred = infer_features(table.table, but={"id", *named}) if infer else {}
-    return _options(named) | inferred
+    return (infer_features(table) if infer else {}) | _options(named)
 
 
 def _options(named: Mapping[str, schema_data.FeatureConfig]) -> dict[str, FeatureOptions]:

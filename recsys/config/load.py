@@ -137,7 +137,10 @@ def _resolve_paths(config: Any, folder: Path) -> None:
     for item in dataclasses.fields(config):
         value = getattr(config, item.name)
         if item.metadata.get("path"):
-            setattr(config, item.name, _absolute(value, folder))
+            path = _absolute(value, folder)
+            is_word = value in item.metadata.get("words", ())
+            is_id = item.metadata.get("or_id", False) and not Path(path).is_file()
+            setattr(config, item.name, value if is_word or is_id else path)
         elif dataclasses.is_dataclass(value):
             _resolve_paths(value, folder)
 

@@ -10,6 +10,7 @@ from recsys.data import FeatureOptions
 from recsys.foundations import ArgumentError, ConfigError
 
 PATH = {"path": True}  # resolved from where the user stands
+PATH_OR_ID = PATH | {"or_id": True}  # a path if a file stands there, else an id
 
 
 @dataclass(kw_only=True)

@@ -8,6 +8,7 @@ from omegaconf import MISSING
 from recsys.config.ranges import at_least, one_of
 from recsys.config.schema_data import (
     PATH,
+    PATH_OR_ID,
     ColumnsConfig,
     DatasetConfig,
     FeaturesConfig,
@@ -130,7 +131,7 @@ class RecommendConfig(StageConfig):
     """Write the top k items of many users."""
 
     bundle: str = field(default=MISSING, metadata=PATH)
-    users: str = MISSING  # all, or a file with a column of user ids; resolved by the stage
+    users: str = field(default=MISSING, metadata=PATH | {"words": ("all",)})
     histories: Any = field(default=MISSING, metadata=PATH)
     k: int = MISSING
     exclude_seen: bool | None = MISSING  # null: as the dataset was prepared
@@ -156,7 +157,7 @@ class NeighboursConfig(StageConfig):
     """Find the nearest items of items."""
 
     bundle: str = field(default=MISSING, metadata=PATH)
-    items: str = MISSING  # all, a file with a column of item ids, or one id
+    items: str = field(default=MISSING, metadata=PATH_OR_ID)
     k: int = MISSING
     exact: bool = MISSING
     output: str | None = field(default=MISSING, metadata=PATH)

@@ -10,6 +10,7 @@ from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.ranked import evaluate_ranked, read_ranked, read_truth
 from recsys.evaluation.report import Report
+from recsys.evaluation.results import print_report, write_results
 from recsys.evaluation.slices import Slice, popularity_deciles
 from recsys.evaluation.table import report_table, report_text
 
@@ -28,10 +29,12 @@ __all__ = [
     "evaluate_retrieval",
     "measure_lists",
     "popularity_deciles",
+    "print_report",
     "quick_metrics",
     "read_ranked",
     "read_truth",
     "report_table",
     "report_text",
     "write_plots",
+    "write_results",
 ]

@@ -32,7 +32,8 @@ class Ragged:
 
     def take(self, positions: NDArray[Any]) -> Self:
         """Take lists by position, in the order given; positions may repeat."""
-        starts, lengths = self.offsets[:-1][positions], self.lengths[positions]
+        starts = self.offsets[:-1][positions]
+        lengths = self.offsets[1:][positions] - starts  # not of all lists: N may be large
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         flat = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return type(self)(offsets, self.rows[flat])

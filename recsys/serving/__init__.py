@@ -1,7 +1,8 @@
 """Lookups in a bundle; the HTTP around them stands in modules that are imported on their own."""
 
 from recsys.serving.answers import Answers
+from recsys.serving.files import show_answers, write_answers
 from recsys.serving.lookup import Lookup
 from recsys.serving.user_lookup import UserRequest
 
-__all__ = ["Answers", "Lookup", "UserRequest"]
+__all__ = ["Answers", "Lookup", "UserRequest", "show_answers", "write_answers"]

@@ -7,7 +7,9 @@ from recsys.training.gradient_clipping import clip_gradients
 from recsys.training.model_step import ModelStep
 from recsys.training.objective import FullSoftmaxObjective, Objective, SampledObjective
 from recsys.training.optimizers import build_optimizers, needs_sparse_gradients
+from recsys.training.outcome import log_outcome, scores_of
 from recsys.training.rowwise_adagrad import RowwiseAdagrad
+from recsys.training.run_folder import RunFolder
 from recsys.training.schedules import Schedule, build_schedule
 from recsys.training.validation import Validator
 
@@ -20,6 +22,7 @@ __all__ = [
     "Objective",
     "Position",
     "RowwiseAdagrad",
+    "RunFolder",
     "SampledObjective",
     "Schedule",
     "Trainable",
@@ -30,5 +33,7 @@ __all__ = [
     "choose_device",
     "clip_gradients",
     "fit",
+    "log_outcome",
     "needs_sparse_gradients",
+    "scores_of",
 ]

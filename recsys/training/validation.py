@@ -5,7 +5,9 @@ from functools import partial
 import numpy as np
 
 from recsys.data import PreparedDataset
-from recsys.evaluation import build_queries, embed_queries, quick_metrics
+from recsys.evaluation.embed import embed_queries
+from recsys.evaluation.evaluate import quick_metrics
+from recsys.evaluation.queries import build_queries
 from recsys.foundations import make_numpy_generator
 from recsys.index import ExactIndex
 from recsys.models import TwoTower, encode_candidates
@@ -39,9 +41,7 @@ class Validator:
         metrics = quick_metrics(
             self._queries,
             embed=partial(embed_queries, model),
-            exact=ExactIndex(
-                encode_candidates(model, dataset.items.features, dataset.num_items)
-            ),
+            exact=ExactIndex(encode_candidates(model, dataset.items.features, dataset.num_items)),
             ks=[self.k],
             exclude_seen=dataset.exclude_seen,
         )

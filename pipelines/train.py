@@ -1,0 +1,68 @@
+"""Train two towers; index, evaluate and bundle them; leave `<run_dir>/bundle` and a report.
+
+recsys train dataset=ml-100k experiment=history
+"""
+
+import logging
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from recsys.bundle import write_bundle
+from recsys.cli import stage
+from recsys.cli.job import job_folder, sweep_name, user_folder
+from recsys.config import TrainConfig, build, flatten, load, register_schemas, to_plain
+from recsys.config.build_dataset import find_or_prepare
+from recsys.config.build_evaluation import evaluate_model
+from recsys.data import read_prepared
+from recsys.foundations import seed_everything
+from recsys.index import FaissIndex
+from recsys.models import encode_candidates
+from recsys.training import RunFolder, fit, log_outcome, scores_of
+
+log = logging.getLogger(__name__)
+register_schemas()
+
+
+def train(cfg: TrainConfig, run_dir: Path, *, sweep: str | None = None) -> Path:
+    """Run the stage, give the bundle's folder; tests call it without Hydra."""
+    build.apply_threads(cfg)
+    seed_everything(cfg.seed)
+    folder = RunFolder(run_dir, resume=cfg.resume)
+    with build.build_tracker(cfg.tracking, run_dir, sweep, folder.tracked_run) as tracker:
+        folder.begin(tracker.run_id, flatten(cfg))
+        tracker.log_settings(flatten(cfg), to_plain(cfg))
+        dataset = read_prepared(find_or_prepare(cfg))
+        tracker.log_dataset(cfg.dataset.name, dataset.fingerprint, str(dataset.path))
+        log.info("%s", dataset.summary)
+
+        run = build.build_run(cfg, dataset, tracker, run_dir)
+        result = fit(run, resume=cfg.resume)
+
+        model = run.step.model
+        vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
+        index = FaissIndex.build(vectors, build.build_index_settings(cfg.index))
+        report = evaluate_model(cfg.evaluation, dataset, model, index, seed=cfg.seed)
+        bundle = write_bundle(
+            run_dir / "bundle",
+            model=model,
+            dataset=dataset,
+            item_vectors=vectors,
+            index=index,
+            config=to_plain(cfg),
+            scores=scores_of(result, report),
+            provenance={"dataset_dir": str(dataset.path), "tracked_run": tracker.run_id},
+        )
+        log_outcome(tracker, run_dir, result, report, bundle)
+    log.info("bundle: %s\ntracked run: %s", bundle, tracker.url or "none (tracking=none)")
+    return bundle
+
+
+@stage("train")
+def main(tree: DictConfig) -> None:
+    """Compose the settings, check them, run the stage."""
+    train(load(tree, TrainConfig, folder=user_folder()), job_folder(), sweep=sweep_name())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The bridge from settings to an evaluation: of a model, of a bundle, of ranked lists."""
+
+from functools import partial
+from pathlib import Path
+
+from recsys.bundle import Bundle, read_bundle
+from recsys.config.schema_stages import EvaluateConfig
+from recsys.config.schema_training import EvaluationConfig
+from recsys.data import PreparedDataset, read_prepared
+from recsys.evaluation import (
+    Report,
+    embed_queries,
+    evaluate_ranked,
+    evaluate_retrieval,
+    read_ranked,
+    read_truth,
+)
+from recsys.foundations import ConfigError
+from recsys.index import FaissIndex
+from recsys.models import TwoTower
+
+
+def evaluate_model(
+    config: EvaluationConfig,
+    dataset: PreparedDataset,
+    model: TwoTower,
+    index: FaissIndex,
+    *,
+    seed: int,
+) -> Report | None:
+    """Evaluate on the part that is set; None where it is empty."""
+    part = dataset.test if config.part == "test" else dataset.validation
+    if len(part) == 0:
+        return None
+    return _evaluate(config, config.k, dataset, model, index, seed=seed)
+
+
+def evaluate_as_set(config: EvaluateConfig) -> Report:
+    """Evaluate the bundle or the ranked lists that the settings name.
+
+    Raises:
+        ConfigError: The bundle belongs to another dataset.
+        DataError: There is nothing to evaluate on.
+    """
+    if config.ranked is not None and config.truth is not None:
+        return evaluate_ranked(
+            read_ranked(Path(config.ranked)),
+            read_truth(Path(config.truth)),
+            config.k,
+            seed=config.seed,
+            num_resamples=config.evaluation.num_bootstrap,
+            level=config.evaluation.confidence,
+        )
+    bundle = read_bundle(Path(str(config.bundle)))
+    dataset = read_prepared(_dataset_of(bundle, config.dataset_dir))
+    if dataset.fingerprint != bundle.dataset_fingerprint:
+        raise ConfigError(
+            f"bundle={bundle.path} was not trained on dataset_dir={dataset.path}: their "
+            "fingerprints differ."
+        )
+    return _evaluate(
+        config.evaluation, config.k, dataset, bundle.model, bundle.index, seed=config.seed
+    )
+
+
+def _evaluate(
+    config: EvaluationConfig,
+    ks: list[int],
+    dataset: PreparedDataset,
+    model: TwoTower,
+    index: FaissIndex,
+    *,
+    seed: int,
+) -> Report:
+    return evaluate_retrieval(
+        dataset,
+        config.part,
+        embed=partial(embed_queries, model),
+        exact=index.exact,
+        approximate=index,
+        ks=ks,
+        seed=seed,
+        num_resamples=config.num_bootstrap,
+        level=config.confidence,
+    )
+
+
+def _dataset_of(bundle: Bundle, dataset_dir: str | None) -> Path:
+    if dataset_dir is not None:
+        return Path(dataset_dir)
+    noted = bundle.manifest["provenance"].get("dataset_dir")
+    if noted is None or not Path(noted).is_dir():
+        raise ConfigError(
+            f"dataset_dir must name the prepared dataset of bundle={bundle.path}; "
+            f"it is not at {noted} any more."
+        )
+    return Path(noted)

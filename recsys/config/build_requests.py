@@ -1,0 +1,56 @@
+"""The bridge from settings to lookups: the users, items and histories that are asked about."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from recsys.config.build_dataset import build_columns, build_format, required_columns
+from recsys.config.schema_stages import NeighboursConfig, RecommendConfig
+from recsys.data import read_entities, read_interactions
+from recsys.serving import UserRequest
+
+
+def build_user_request(config: RecommendConfig) -> tuple[pa.ChunkedArray | None, UserRequest]:
+    """Give the ids of the users asked about (None: all) and what is asked for them.
+
+    Other columns of a users file that are features or context of the model stand in place of the
+    stored ones.
+    """
+    form, columns = build_format(config.file), build_columns(config.columns)
+    users, details = None, None
+    if config.users != "all":
+        name = config.columns.user_table_id or columns.user
+        users = read_entities(config.users, format=form, id_column=name, what="user").table
+        details = users.rename_columns(["user_id", *users.column_names[1:]])
+    histories = None
+    if config.histories is not None:
+        histories = read_interactions(
+            config.histories,
+            format=form,
+            columns=columns,
+            required=required_columns(columns, config.timestamp_unit),
+            timestamp_unit=config.timestamp_unit,
+            timezone=config.timezone,
+            on_bad_rows=config.on_bad_rows,
+        )
+    request = UserRequest(
+        k=config.k,
+        exclude_seen=config.exclude_seen,
+        exact=config.exact,
+        histories=histories,
+        features=details,
+        context=details,
+    )
+    return None if users is None else users["id"], request
+
+
+def build_item_ids(config: NeighboursConfig) -> list[str] | pa.ChunkedArray | None:
+    """Give the ids of the items asked about: all (None), those of a file, or the one named."""
+    if config.items == "all":
+        return None
+    if not Path(config.items).is_file():
+        return [config.items]
+    form, columns = build_format(config.file), build_columns(config.columns)
+    name = config.columns.item_table_id or columns.item
+    table: pa.Table = read_entities(config.items, format=form, id_column=name, what="item").table
+    return table["id"]
