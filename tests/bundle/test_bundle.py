@@ -174,6 +174,21 @@ def test_another_index_makes_another_bundle_that_shares_the_rest(
         replace_index(bundle, bundle.path, index, scores={}, provenance={})
 
 
+def test_files_are_copied_where_they_cannot_be_shared(
+    make_bundle: MakeBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("another disk")
+
+    bundle = read_bundle(make_bundle())
+    monkeypatch.setattr("os.link", refuse)
+    path = replace_index(bundle, tmp_path / "other", bundle.index, scores={}, provenance={})
+    assert read_bundle(path).bundle_id == bundle.bundle_id
+    fewer = FaissIndex.build(np.array(bundle.item_vectors[:-1]), IndexSettings())
+    with pytest.raises(ArgumentError, match="`index` must hold 32 vectors, got 31"):
+        replace_index(bundle, tmp_path / "third", fewer, scores={}, provenance={})
+
+
 def test_parts_that_do_not_fit_are_refused_before_anything_is_written(
     make_bundle: MakeBundle, dataset: PreparedDataset, tmp_path: Path
 ) -> None:

@@ -167,6 +167,24 @@ def test_features_speak_for_a_user_without_history(make_bundle: MakeBundle) -> N
         lookup.recommend(["n1"], k=1, features=pa.table({"plan": ["free"]}))
 
 
+def test_given_features_of_every_kind_replace_stored_ones(make_bundle: MakeBundle) -> None:
+    users = {
+        "id": [f"u{user}" for user in range(30)],
+        "age": [20.0 + user for user in range(30)],
+        "likes": [["a", "b"], ["c"], []] * 10,
+        "taste": [[0.5, float(user)] for user in range(30)],
+    }
+    features = ("age", "likes", "taste")
+    lookup = Lookup(make_bundle(make_rows(), users=users, user_features=features))
+    stored = lookup.embed_users(["u3", "u4"])["vector"].to_pylist()
+    same = pa.table({"user_id": ["u4"], "age": [24.0], "likes": [["c"]], "taste": [[0.5, 4.0]]})
+    assert lookup.embed_users(["u3", "u4"], features=same)["vector"].to_pylist() == stored
+    other = pa.table({"user_id": ["u4"], "age": [70.0], "likes": [["a"]], "taste": [[0.5, 4.0]]})
+    changed = lookup.embed_users(["u3", "u4"], features=other)["vector"].to_pylist()
+    assert changed[0] == stored[0]
+    assert changed[1] != stored[1]
+
+
 def test_context_belongs_to_the_interaction(make_bundle: MakeBundle) -> None:
     rows = make_rows()
     device = [["phone", "desk"][n % 2] for n in range(len(rows))]
@@ -194,6 +212,8 @@ def test_each_id_is_answered_once_in_order(make_bundle: MakeBundle) -> None:
     lookup = Lookup(make_bundle(make_rows()))
     found = lookup.recommend(["u9", "u2", "u9"], k=2)
     assert found["user_id"].to_pylist() == ["u9", "u9", "u2", "u2"]
+    coded = pa.chunked_array([pa.array(["u9", "u2"]).dictionary_encode()])
+    assert lookup.recommend(coded, k=2).equals(found)
     assert lookup.recommend([], k=2).num_rows == 0
     blocks = list(lookup.recommend_blocks(None, UserRequest(k=2)))
     assert [len(block) for block in blocks] == [30]
@@ -240,6 +260,10 @@ def test_what_cannot_be_asked_is_refused(make_bundle: MakeBundle) -> None:
         lookup.recommend("u1", k=1)
     with pytest.raises(ArgumentError, match="Ids must be texts or whole numbers, got double"):
         lookup.recommend([1.5], k=1)
+    with pytest.raises(ArgumentError, match="Ids must be texts or whole numbers: "):
+        lookup.recommend([["u1"], 3], k=1)
+    with pytest.raises(ArgumentError, match="`items` must be ids, or a table with a column"):
+        lookup.embed_items(pa.table({"id": ["i1"]}))
     with pytest.raises(ArgumentError, match="Ids must not be null"):
         lookup.recommend(["a", None], k=1)
     with pytest.raises(DataError, match="The histories lack a column 'item_id'"):
