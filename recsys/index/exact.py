@@ -177,7 +177,8 @@ def _at_least(
     folded = scores[:, :whole].reshape(num_queries, _GROUP, groups)  # group g: columns g + j * G
     promising = folded.max(axis=1, initial=-np.inf) >= thresholds[:, None]
     if 8 * promising.sum() > promising.size:  # most entries would be looked at twice
-        return np.nonzero((scores >= thresholds[:, None]) & (scores > -np.inf))
+        queries, columns = np.nonzero((scores >= thresholds[:, None]) & (scores > -np.inf))
+        return queries, columns
     owners, group = np.nonzero(promising)
     members = group[:, None] + groups * np.arange(_GROUP)  # [found groups, _GROUP]
     tail = np.broadcast_to(np.arange(whole, num_columns), (num_queries, num_columns - whole))
