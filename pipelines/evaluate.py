@@ -20,12 +20,17 @@ log = logging.getLogger(__name__)
 register_schemas()
 
 
-def evaluate(cfg: EvaluateConfig, run_dir: Path) -> Report:
-    """Run the stage; tests call it without Hydra."""
+def score(cfg: EvaluateConfig) -> Report:
+    """Evaluate what the settings name, without writing anything."""
     build.apply_threads(cfg)
     seed_everything(cfg.seed)
+    return evaluate_as_set(cfg)
+
+
+def evaluate(cfg: EvaluateConfig, run_dir: Path) -> Report:
+    """Run the stage; tests call it without Hydra."""
     with build.build_tracker(cfg.tracking, run_dir) as tracker:
-        report = evaluate_as_set(cfg)
+        report = score(cfg)
         files = write_results(report, run_dir)
         tracker.log_metrics(report.flat_metrics(), step=0)
         for file in files:

@@ -2,6 +2,15 @@
 
 from recsys.cli.command import main
 from recsys.cli.environment import set_thread_environment
+from recsys.cli.job import as_written, job_folder, sweep_name, user_folder
 from recsys.cli.stage import stage
 
-__all__ = ["main", "set_thread_environment", "stage"]
+__all__ = [
+    "as_written",
+    "job_folder",
+    "main",
+    "set_thread_environment",
+    "stage",
+    "sweep_name",
+    "user_folder",
+]

@@ -1,24 +1,24 @@
 """What Hydra knows of the job under way."""
 
 from pathlib import Path
-
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
+from typing import Any
 
 
 def job_folder() -> Path:
     """Give the job's own folder; in a sweep each job has one."""
-    return Path(HydraConfig.get().runtime.output_dir)
+    return Path(_hydra().runtime.output_dir)
 
 
 def user_folder() -> Path:
     """Give the folder where the user stands, whatever the job's working folder is."""
-    return Path(HydraConfig.get().runtime.cwd)
+    return Path(_hydra().runtime.cwd)
 
 
 def sweep_name() -> str | None:
     """Give what the jobs of one sweep share: the folder of the sweep; None outside a sweep."""
-    settings = HydraConfig.get()
+    from hydra.types import RunMode
+
+    settings = _hydra()
     return str(settings.sweep.dir) if settings.mode == RunMode.MULTIRUN else None
 
 
@@ -28,9 +28,16 @@ def as_written(key: str, value: str) -> str:
     ``items=1e5`` and ``items=1_000`` name the items "1e5" and "1_000", not 100000.0 and 1000.
     """
     prefix = f"{key}="
-    given = [text for text in HydraConfig.get().overrides.task if text.startswith(prefix)]
+    given = [text for text in _hydra().overrides.task if text.startswith(prefix)]
     if not given:
         return value
     text = given[-1].removeprefix(prefix)
     is_plain = text == text.strip() and not set(text) & set("'\"\\,[]{}()$")
     return text if is_plain and text not in ("null", "") else value
+
+
+def _hydra() -> Any:
+    """Give Hydra's own settings; the command's help works without loading Hydra."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return HydraConfig.get()

@@ -224,7 +224,7 @@ def _features(
         if named:
             raise ConfigError(f"features names {next(iter(named))!r}, but there is no such table.")
         return {}
-    return (infer_features(table) if infer else {}) | _options(named)
+    return (infer_features(table.table, but=("id",)) if infer else {}) | _options(named)
 
 
 def _options(named: Mapping[str, schema_data.FeatureConfig]) -> dict[str, FeatureOptions]:

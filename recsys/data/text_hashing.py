@@ -15,10 +15,10 @@ _CHARACTERS = (3, 4, 5)
 def hash_texts(texts: pa.LargeStringArray, num_buckets: int) -> Ragged:
     """Hash the n-grams of texts into buckets.
 
-    The text is brought to Unicode's NFKD form (accents apart) and to lower case, and split into words at blanks
-    and punctuation. Its n-grams are the words, pairs of neighbouring words, and the runs of 3, 4
-    and 5 characters inside a word, the blank on either side included. An n-gram that stands twice
-    counts twice.
+    The text is brought to Unicode's NFKD form (accents apart) and to lower case, and split into
+    words at blanks and punctuation. Its n-grams are the words, pairs of neighbouring words, and the
+    runs of 3, 4 and 5 characters inside a word, the blank on either side included. One that stands
+    twice counts twice.
 
     Args:
         texts: [N]; null is like the empty text.

@@ -180,7 +180,9 @@ def _ask(function: Callable[[], T], uri: str, seconds: float) -> T:
         raise failure[0]
     chain = _chain(failure[0])
     away = any(isinstance(e, OSError) or type(e).__name__ == "OperationalError" for e in chain)
-    kind, verb = (UnreachableError, "does not answer") if away else (TrackingError, "cannot be used")
+    kind, verb = (
+        (UnreachableError, "does not answer") if away else (TrackingError, "cannot be used")
+    )
     raise kind(f"The tracking store {place} {verb}: {_reason(chain)}") from failure[0]
 
 

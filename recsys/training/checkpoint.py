@@ -176,9 +176,10 @@ class CheckpointStore:
         folder = self._folder / name
         check_files(folder, state.get("files"))
         try:
-            return load_file(folder / "state.safetensors")
+            tensors: dict[str, Tensor] = load_file(folder / "state.safetensors")
         except (SafetensorError, OSError) as error:
             raise FormatError(f"{folder / 'state.safetensors'} is damaged: {error}") from error
+        return tensors
 
     def _check_same_run(self, state: dict[str, Any]) -> None:
         saved = state["settings"]

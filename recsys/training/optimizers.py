@@ -118,9 +118,9 @@ def _build_table_optimizer(
     name: str, tables: list[Parameter], learning_rate: float, weight_decay: float
 ) -> Optimizer:
     checks = torch.sparse.check_sparse_tensor_invariants
-    if not checks.is_enabled():  # type: ignore[no-untyped-call]
+    if not checks.is_enabled():
         # Torch's own sparse optimisers warn at the first step unless its default is chosen aloud.
-        checks.disable()  # type: ignore[no-untyped-call]
+        checks.disable()
     match name:
         case "rowwise_adagrad":
             return RowwiseAdagrad(tables, learning_rate=learning_rate, weight_decay=weight_decay)

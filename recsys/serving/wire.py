@@ -1,0 +1,132 @@
+"""What goes over the wire: requests, checked to the last value, and replies.
+
+Ids are JSON texts in both directions, so that none loses a digit on its way.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from recsys.foundations import ArgumentError
+
+Id = Annotated[str, Field(max_length=10_000)]
+Value = str | int | float | bool | None | list[str | int | float]
+Rows = dict[Id, dict[str, Value]]
+
+_MOST_COMPLAINTS = 3
+
+
+class _Request(BaseModel):
+    """A request; a field that is unknown or of another type is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    k: int = Field(10, ge=1, description="Items for each query.")
+    exact: bool = Field(False, description="Score every item and do not ask the index.")
+    exclude: list[Id] | None = Field(None, description="Items that are not wanted.")
+    allowed: list[Id] | None = Field(None, description="The only items wanted; null: all.")
+
+
+class RecommendRequest(_Request):
+    """Items for users."""
+
+    users: list[Id] = Field(min_length=1, description="User ids; unknown ones are welcome.")
+    exclude_seen: bool | None = Field(None, description="null: as the data set was prepared.")
+    histories: dict[Id, list[Id]] | None = Field(
+        None, description="By user, item ids, oldest first, in place of the stored history."
+    )
+    features: Rows | None = Field(None, description="By user, features in place of the stored.")
+    context: Rows | None = Field(None, description="By user, context of the interaction.")
+
+
+class NeighboursRequest(_Request):
+    """Items like items."""
+
+    items: list[Id] = Field(min_length=1, description="Item ids; an unknown one is refused.")
+
+
+def parse(kind: type[BaseModel], body: bytes) -> Any:
+    """Read a request.
+
+    Raises:
+        ArgumentError: It is not JSON or not such a request; at most three faults are named, and
+            no value is repeated.
+    """
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        texts = [_fault(fault["loc"], fault["msg"]) for fault in faults[:_MOST_COMPLAINTS]]
+        more = len(faults) - len(texts)
+        raise ArgumentError("; ".join(texts) + (f"; and {more} more." if more else ".")) from error
+
+
+def _fault(place: Sequence[int | str], message: str) -> str:
+    name = ".".join(str(part)[:100] for part in place)
+    return f"`{name}`: {message}" if name else message
+
+
+def check_limits(request: Any, queries: Sequence[str], *, max_k: int, max_batch: int) -> None:
+    """Check what a server allows at once.
+
+    Raises:
+        ArgumentError: There are too many queries, or k is too large.
+    """
+    if request.k > max_k:
+        raise ArgumentError(f"`k` must be at most {max_k}, got {request.k}.")
+    if len(queries) > max_batch:
+        raise ArgumentError(f"At most {max_batch} queries go at once, got {len(queries)}.")
+
+
+def to_table(rows: Rows | None, name: str) -> pa.Table | None:
+    """Make a table of `user_id` and columns out of values by user; an absent value is null.
+
+    Raises:
+        ArgumentError: Values of one column are of different types.
+    """
+    if rows is None:
+        return None
+    columns: dict[str, Any] = {"user_id": pa.array(list(rows), pa.large_string())}
+    for column in dict.fromkeys(column for row in rows.values() for column in row):
+        if column == "user_id":
+            raise ArgumentError(f"`{name}` must not hold a column user_id: the key is the user.")
+        try:
+            columns[column] = pa.array([row.get(column) for row in rows.values()])
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise ArgumentError(f"`{name}`: values of {column!r} do not fit together.") from error
+    return pa.table(columns)
+
+
+def item_replies(
+    ids: Sequence[str], scores: Sequence[float], shown: Mapping[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Give the items of one list, best first, with what people are shown of each.
+
+    Args:
+        ids: Item ids.
+        scores: One for each.
+        shown: By item id, the display columns.
+    """
+    return [
+        {"item_id": one, "score": score, "columns": shown.get(one, {})}
+        for one, score in zip(ids, scores, strict=True)
+    ]
+
+
+def display_columns(described: pa.Table) -> dict[str, dict[str, Any]]:
+    """Give display columns by item id, with values that JSON has."""
+    return {
+        row["item_id"]: {name: _json(value) for name, value in row.items() if name != "item_id"}
+        for row in described.to_pylist()
+    }
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list):
+        return [_json(item) for item in value]
+    return value if value is None or isinstance(value, str | int | float) else str(value)
