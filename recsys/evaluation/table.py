@@ -36,12 +36,20 @@ _SLICES = {
 
 
 def report_table(report: Report) -> RenderableType:
-    """Lay the report out for rich: metrics, then slices, then what was left out, then warnings."""
+    """Lay the report out for rich: metrics, then slices, then what was left out, then warnings.
+
+    Of a model's report recall stands there at every k and the rest at one; the file has all.
+    """
     parts: list[RenderableType] = [_metrics_table(report)]
-    parts += [_slices_table(report, name) for name in _SLICES if report.slices.get(name)]
+    parts += [_slices_table(report, name) for name in _SLICES if _tells_something(report, name)]
     parts.append(Text(_counted(report.counts)))
     parts += [Text(f"Warning: {sentence}", style="yellow") for sentence in report.warnings]
     return Group(*parts)
+
+
+def _tells_something(report: Report, name: str) -> bool:
+    """Tell whether there is more than one slice, which would only repeat the mean."""
+    return sum(one.num_positives > 0 for one in report.slices.get(name, ())) > 1
 
 
 def report_text(report: Report, width: int = 150) -> str:
@@ -79,13 +87,18 @@ def _metrics_table(report: Report) -> Table:
     for heading, _, _ in columns:
         table.add_column(heading, justify="right")
     for metric, label in _NAMES.items():
-        keys = [(k, f"{metric}_at_{k}") for k in report.ks]
+        keys = [(k, f"{metric}_at_{k}") for k in _shown(report, metric)]
         keys = [(k, key) for k, key in keys if any(key in values for _, values, _ in columns)]
         for place, (k, key) in enumerate(keys):
             cells = [_cell(values.get(key), signed) for _, values, signed in columns]
             last = place == len(keys) - 1
             table.add_row("" if place else label, str(k), *cells, end_section=last)
     return table
+
+
+def _shown(report: Report, metric: str) -> tuple[int, ...]:
+    """Choose the k that are shown: of a model's report recall at all, the rest at one."""
+    return report.ks if metric == "recall" or not report.popularity else (report.slice_k,)
 
 
 def _slices_table(report: Report, name: str) -> Table:
