@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from hydra.core.config_store import ConfigNode, ConfigStore
 from hydra.errors import (
     HydraException,
     MissingConfigException,
@@ -137,19 +138,36 @@ def _setting(error: OmegaConfBaseException) -> str:
 
 
 def _hint(key: str, parent: Any) -> str:
-    """Suggest the setting that was meant, or list what there is beside it."""
+    """Suggest the setting that was meant, or say which choice has it or what there is here."""
     if not isinstance(parent, Container):
         return "."
     names = [name for name in _names(parent._get_root()) if not name.startswith("hydra")]
     last = key.rpartition(".")[2]
-    same = [name for name in names if name.rpartition(".")[2] == last]
-    near = same[:3] or difflib.get_close_matches(key, names, n=1, cutoff=0.75)
+    where = key.rpartition(".")[0]
+    close = difflib.get_close_matches(key, names, n=1, cutoff=0.85)
+    others = _choices_with(key)
+    if others and not close:
+        return f" of this choice; it belongs to {' and '.join(others)}."
+    near = close or [name for name in names if name.rpartition(".")[2] == last][:3]
+    near = near or difflib.get_close_matches(key, names, n=1, cutoff=0.75)
     if near:
         return f"; did you mean {' or '.join(near)}?"
     beside = [str(name) for name in parent if str(name) != "hydra"]
-    where = key.rpartition(".")[0]
     listed = ", ".join(beside[:_MOST_LISTED]) + (", ..." if len(beside) > _MOST_LISTED else "")
     return f"; {where or 'there'} {'has' if where else 'are'} {listed}." if beside else "."
+
+
+def _choices_with(key: str) -> list[str]:
+    """List the choices of the key's group whose schema holds the key, as ``group=choice``."""
+    group, _, rest = key.partition(".")
+    entries = ConfigStore.instance().repo.get(group, {})
+    if not rest or not isinstance(entries, dict):
+        return []
+    return [
+        f"{group}={name.removesuffix('.yaml').removesuffix('_schema')}"
+        for name, entry in entries.items()
+        if isinstance(entry, ConfigNode) and rest in _names(entry.node)
+    ]
 
 
 def _names(root: Any) -> list[str]:

@@ -26,6 +26,7 @@ def as_written(key: str, value: str) -> str:
     """Give an unquoted value digit for digit, where Hydra's grammar reads a number in it.
 
     ``items=1e5`` and ``items=1_000`` name the items "1e5" and "1_000", not 100000.0 and 1000.
+    In a sweep Hydra hands on what it read, so quotes are needed there.
     """
     prefix = f"{key}="
     given = [text for text in _hydra().overrides.task if text.startswith(prefix)]

@@ -2,14 +2,15 @@
 
 import logging
 import sys
-
-from tqdm import tqdm
+from pathlib import Path
 
 
 class _Lines(logging.Handler):
     """Write each record above any progress bar; a warning says that it is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        from tqdm import tqdm
+
         prefix = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         try:
             tqdm.write(prefix + self.format(record), file=sys.stderr)
@@ -33,3 +34,16 @@ def configure_logging() -> None:
     for name in ("recsys", "pipelines", "__main__"):
         logging.getLogger(name).setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.captureWarnings(True)
+
+
+def remove_unused_folder(folder: Path) -> None:
+    """Remove the folder of a job that was refused before it wrote anything but an empty log."""
+    held = list(folder.iterdir()) if folder.is_dir() else []
+    if len(held) != 1 or held[0].suffix != ".log" or held[0].stat().st_size > 0:
+        return
+    for handler in list(logging.getLogger().handlers):
+        if isinstance(handler, logging.FileHandler):
+            logging.getLogger().removeHandler(handler)
+            handler.close()
+    held[0].unlink()
+    folder.rmdir()

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recsys.cli.environment import set_thread_environment, variable
+from recsys.cli.help import help_without_schemas
+from recsys.cli.job import job_folder
+from recsys.cli.logs import configure_logging, remove_unused_folder
 from recsys.cli.report import complain, guarded, report
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
         warnings.filterwarnings("error", message=".* is not available", category=UserWarning)
         try:
             # Without this Hydra prints errors in its own way and leaves.
-            with variable(_FULL_ERROR, "1"):
+            with variable(_FULL_ERROR, "1"), help_without_schemas(sys.argv):
                 run()
         except ValueError as error:  # of Hydra itself, for a job's own errors end in the job
             from recsys.cli.composition import explain, explain_group
@@ -73,14 +76,13 @@ def _reporting_job(task: Task, asked: str | None, statuses: list[int]) -> Task:
 
     @functools.wraps(task)
     def job(tree: "DictConfig") -> Any:
-        from recsys.cli.logs import configure_logging
-
         configure_logging()
         with variable(_FULL_ERROR, asked):
             try:
                 return task(tree)
             except Exception as error:
                 statuses.append(report(error, _job_name()))
+                remove_unused_folder(job_folder())
                 if os.getpid() != launcher:  # a launcher with processes must learn of it too
                     raise
                 return None

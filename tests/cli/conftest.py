@@ -15,9 +15,8 @@ import logging, os, sys, time
 from dataclasses import dataclass, field
 from pathlib import Path
 from hydra.core.config_store import ConfigStore
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import MISSING, OmegaConf
-from recsys.cli import stage
+from recsys.cli import as_written, job_folder, stage, sweep_name, user_folder
 from recsys.foundations import ConfigError, DataError
 
 @dataclass
@@ -44,11 +43,13 @@ store.store(group="loss", name="full_schema", node=Loss)
 
 @stage("train", config_path=str(Path(__file__).parent / "conf"))
 def main(tree):
+    settings = OmegaConf.to_object(tree)
     logging.getLogger("recsys.something").info("a line of ours")
     logging.getLogger("library").info("a line of a library")
-    settings = OmegaConf.to_object(tree)
     Path("data_was_read").touch()
-    out = Path(HydraConfig.get().runtime.output_dir)
+    out = job_folder()
+    if settings.fail == "where":
+        print(out, user_folder(), sweep_name(), as_written("data", settings.data), os.getcwd())
     (out / "result").write_text(settings.data)
     match settings.fail:
         case "data": raise DataError("log.csv: two\\nlines.")
@@ -75,6 +76,7 @@ data: ???
 run_dir: out
 hydra:
   job: {chdir: false}
+  output_subdir: null
   run: {dir: "${run_dir}"}
   sweep: {dir: "${run_dir}", subdir: "${hydra.job.num}"}
 """

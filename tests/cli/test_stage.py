@@ -37,8 +37,9 @@ REFUSED = {
     "data=x temperature=1": "temperature is not a setting; did you mean loss.temperature?",
     "data=x los=full": "los is not a setting; did you mean loss?",
     "data=x loss=full loss.num_sampled=2": (
-        "loss.num_sampled is not a setting; loss has temperature."
+        "loss.num_sampled is not a setting of this choice; it belongs to loss=sampled."
     ),
+    "data=x loss=full loss.zzz=2": "loss.zzz is not a setting; loss has temperature.",
     "data=x hydra.sweep.dirr=1": "hydra.sweep.dirr is not a setting; hydra.sweep has dir, subdir.",
     "data=x +seed=2": "seed is a setting already: write seed=VALUE, without '+'.",
     # a wrong type
@@ -174,7 +175,8 @@ def test_what_the_user_can_mend_is_one_line_and_status_2(
 def test_a_missing_value_is_named(folder: Path) -> None:
     [(status, err, _, read)] = run_all(folder, [[]])
     assert (status, read) == (2, False)
-    assert err == "a line of ours\nrecsys: error: data must be given: data=VALUE.\n"
+    assert err == "recsys: error: data must be given: data=VALUE.\n"
+    assert not (folder / "out").exists()
 
 
 def test_a_fault_of_ours_is_a_traceback_and_status_1(folder: Path) -> None:
@@ -202,6 +204,22 @@ def test_a_job_of_a_sweep_that_fails_is_named_and_the_others_run(folder: Path) -
     line = "recsys: error: job 1 (data=x fail=seed seed=1): seed 1 is unlucky.\n"
     assert (status, err) == (2, "a line of ours\n" * 2 + line + "a line of ours\n")
     assert (folder / "out" / "2" / "result").is_file()
+
+
+def test_the_help_lists_the_choices_and_no_schema(folder: Path) -> None:
+    [(status, _, out, read)] = run_all(folder, [["data=x", "--help"]])
+    assert (status, read) == (0, False)
+    assert "loss: full, sampled\n" in out
+    assert "_schema" not in out
+
+
+def test_a_job_knows_its_places_whatever_the_working_folder(folder: Path) -> None:
+    overrides = ["data=1e5", "fail=where", "hydra.job.chdir=true"]
+    in_sweep = ["data=x", *overrides[1:], "--multirun"]
+    single, sweep = run_all(folder, [overrides, in_sweep])
+    assert single[2].split() == [f"{folder}/out", str(folder), "None", "1e5", f"{folder}/out"]
+    last = sweep[2].splitlines()[-1].split()
+    assert last == [f"{folder}/out/0", str(folder), "out", "x", f"{folder}/out/0"]
 
 
 def test_a_good_run_ends_with_0_and_keeps_its_log(run: Any, folder: Path) -> None:
