@@ -1,6 +1,6 @@
 """Settings of the dataset, split and features groups: types and ranges."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from omegaconf import MISSING
@@ -178,6 +178,25 @@ class FeaturesConfig:
     """Columns of the item, user and interaction tables that become features."""
 
     infer: bool = MISSING  # columns of the item and user tables that are not named below
-    items: dict[str, FeatureConfig] = MISSING
-    users: dict[str, FeatureConfig] = MISSING
-    context: dict[str, FeatureConfig] = MISSING  # columns of the log
+    items: dict[str, Any] = MISSING  # column -> a kind, or the keys of FeatureConfig
+    users: dict[str, Any] = MISSING
+    context: dict[str, Any] = MISSING  # columns of the log
+
+    def __post_init__(self) -> None:
+        """Turn what was written into FeatureConfig."""
+        for group in ("items", "users", "context"):
+            written = getattr(self, group)
+            setattr(
+                self, group, {n: _feature(f"features.{group}.{n}", v) for n, v in written.items()}
+            )
+
+
+def _feature(key: str, value: Any) -> FeatureConfig:
+    given = {"kind": value} if isinstance(value, str) else value
+    known = [item.name for item in fields(FeatureConfig)]
+    if not isinstance(given, dict) or not given.keys() <= set(known):
+        raise ConfigError(f"{key} must be a kind, or hold {', '.join(known)}; got {value!r}.")
+    try:
+        return FeatureConfig(**given)
+    except (ConfigError, TypeError) as error:
+        raise ConfigError(f"{key}: {error}") from error
