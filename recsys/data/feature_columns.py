@@ -46,7 +46,7 @@ def as_text(name: str, column: pa.Array) -> pa.LargeStringArray:
 
 
 def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
-    """Give values as float64, NaN where null; times count microseconds.
+    """Give values as float64, NaN where null or an empty text; times count microseconds.
 
     Raises:
         DataError: A value is no number, or infinite.
@@ -54,6 +54,9 @@ def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    if is_text(kind):  # all that a text file can hold
+        column = pc.utf8_trim_whitespace(column.cast(pa.large_string()))
+        column = pc.if_else(pc.equal(column, ""), None, column)
     try:
         numbers = column.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

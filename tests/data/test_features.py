@@ -229,3 +229,17 @@ def test_names_an_absent_column() -> None:
 def test_refuses_impossible_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         FeatureOptions(**options)
+
+
+def test_reads_numbers_from_the_text_of_a_csv_file() -> None:
+    table = pa.table({"price": ["1", " 3 ", "", None]})
+    schema = FeatureSchema.fit(table, {"price": FeatureOptions(kind="numeric")})
+    # Mean 2 and standard deviation 1 over the two numbers; an empty text is a missing number.
+    encoded = schema.encode(table).columns["price"]
+    assert np.array_equal(encoded, np.array([-1, 1, np.nan, np.nan], np.float32), equal_nan=True)
+
+
+def test_names_the_column_whose_text_is_no_number() -> None:
+    table = pa.table({"price": ["1", "cheap"]})
+    with pytest.raises(DataError, match=r"'price' must hold numbers.*cheap"):
+        FeatureSchema.fit(table, {"price": FeatureOptions(kind="numeric")})
