@@ -1,6 +1,8 @@
 """From a model and an index, or from ranked lists, to a report."""
 
 from recsys.evaluation.compare import compare_reports
+from recsys.evaluation.comparison import Comparison, compare_rankers
+from recsys.evaluation.comparison_table import comparison_table, print_comparison
 from recsys.evaluation.embed import embed_queries
 from recsys.evaluation.estimates import Estimate, Resampling
 from recsys.evaluation.evaluate import evaluate_retrieval, quick_metrics
@@ -9,26 +11,34 @@ from recsys.evaluation.plots import write_plots
 from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.ranked import evaluate_ranked, read_ranked, read_truth
+from recsys.evaluation.rankers import PopularityRanker, Ranker, mean_recall
 from recsys.evaluation.report import Report
 from recsys.evaluation.results import print_report, write_results
 from recsys.evaluation.slices import Slice, popularity_deciles
 from recsys.evaluation.table import report_table, report_text
 
 __all__ = [
+    "Comparison",
     "Estimate",
     "EvaluationQueries",
     "ListJudge",
     "PopularityList",
+    "PopularityRanker",
+    "Ranker",
     "Report",
     "Resampling",
     "Slice",
     "build_queries",
+    "compare_rankers",
     "compare_reports",
+    "comparison_table",
     "embed_queries",
     "evaluate_ranked",
     "evaluate_retrieval",
+    "mean_recall",
     "measure_lists",
     "popularity_deciles",
+    "print_comparison",
     "print_report",
     "quick_metrics",
     "read_ranked",

@@ -29,6 +29,23 @@ class Estimate:
         return self.low is not None and self.high is not None and self.low * self.high > 0
 
 
+def plain_estimates(values: Mapping[str, float]) -> dict[str, Estimate]:
+    """Give numbers without an interval, such as coverage, as estimates."""
+    return {name: Estimate(value) for name, value in values.items()}
+
+
+def format_estimate(estimate: Estimate | None, *, signed: bool = False) -> str:
+    """Write an estimate for a table, such as `0.1481 [0.1256, 0.1707]`; None is blank."""
+    if estimate is None:
+        return ""
+    sign = "+" if signed else ""
+    digits = 4 if max(abs(estimate.value), abs(estimate.high or 0)) < 10 else 1
+    text = f"{estimate.value:{sign}.{digits}f}"
+    if estimate.low is None:
+        return text
+    return f"{text} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
+
+
 @dataclass(frozen=True)
 class Resampling:
     """How intervals are made.

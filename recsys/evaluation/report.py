@@ -60,19 +60,19 @@ class Report:
             "k": list(self.ks),
             "interval_level": self.level,
             "counts": self.counts,
-            "metrics": _values(self.metrics),
-            "intervals": _intervals(self.metrics),
+            "metrics": values_of(self.metrics),
+            "intervals": intervals_of(self.metrics),
             "through_index": {
-                "metrics": _values(self.through_index),
-                "intervals": _intervals(self.through_index),
+                "metrics": values_of(self.through_index),
+                "intervals": intervals_of(self.through_index),
             },
             "popularity": {
-                "metrics": _values(self.popularity),
-                "intervals": _intervals(self.popularity),
+                "metrics": values_of(self.popularity),
+                "intervals": intervals_of(self.popularity),
             },
             "difference_to_popularity": {
-                "metrics": _values(self.difference),
-                "intervals": _intervals(self.difference),
+                "metrics": values_of(self.difference),
+                "intervals": intervals_of(self.difference),
             },
             "ties": self.ties,
             "slices": {
@@ -88,10 +88,10 @@ class Report:
         `recall_at_10` and so on, `index_recall_at_10`, `through_index_recall_at_10`,
         `popularity_recall_at_10`, `tied_at_10`, and the counts, such as `num_users`.
         """
-        flat = _values(self.metrics)
-        for name, value in _values(self.through_index).items():
+        flat = values_of(self.metrics)
+        for name, value in values_of(self.through_index).items():
             flat[name if name.startswith("index_") else f"through_index_{name}"] = value
-        flat |= {f"popularity_{name}": value for name, value in _values(self.popularity).items()}
+        flat |= {f"popularity_{name}": value for name, value in values_of(self.popularity).items()}
         flat |= self.ties
         return flat | {name: float(value) for name, value in self.counts.items()}
 
@@ -112,11 +112,13 @@ class Report:
             writers[path.suffix](self.per_user, temporary)
 
 
-def _values(estimates: Mapping[str, Estimate]) -> dict[str, float]:
+def values_of(estimates: Mapping[str, Estimate]) -> dict[str, float]:
+    """Give name -> mean."""
     return {name: estimate.value for name, estimate in estimates.items()}
 
 
-def _intervals(estimates: Mapping[str, Estimate]) -> dict[str, list[float]]:
+def intervals_of(estimates: Mapping[str, Estimate]) -> dict[str, list[float]]:
+    """Give name -> lower and upper end, where there is an interval."""
     return {
         name: [estimate.low, estimate.high]
         for name, estimate in estimates.items()

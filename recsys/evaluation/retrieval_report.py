@@ -5,9 +5,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
-from recsys.evaluation.estimates import Estimate, Resampling
+from recsys.evaluation.estimates import Estimate, Resampling, plain_estimates
 from recsys.evaluation.measures import Values
-from recsys.evaluation.queries import EvaluationQueries, history_rule
+from recsys.evaluation.part_facts import count_part, describe_part
+from recsys.evaluation.queries import EvaluationQueries
 from recsys.evaluation.report import Report
 from recsys.evaluation.slices import slice_items, slice_users
 from recsys.evaluation.systems import Systems
@@ -44,22 +45,23 @@ def retrieval_report(
     ranks = {"model": systems.model.ranks(), "popularity": systems.popularity.ranks()}
     recall = {system: some[f"recall_at_{slice_k}"] for system, some in values.items()}
     difference = {name: one - values["popularity"][name] for name, one in values["model"].items()}
-    metrics = resampling.means(values["model"]) | _plain(systems.model.coverage())
+    metrics = resampling.means(values["model"]) | plain_estimates(systems.model.coverage())
     through_index = resampling.means(systems.index.values())
     if through_index:
-        through_index |= _plain(systems.index.coverage())
+        through_index |= plain_estimates(systems.index.coverage())
     ties = _tie_summary(systems.ties())
     fallback = queries.nothing_known()
-    numbers = _counts(dataset, queries, exclude_seen, int(fallback.sum()))
+    numbers = count_part(dataset, queries, exclude_seen)
     return Report(
-        about=_about(dataset, part, exclude_seen),
+        about=describe_part(dataset, part, exclude_seen),
         ks=ks,
         slice_k=slice_k,
         level=resampling.level,
         counts=numbers,
         metrics=metrics,
         through_index=through_index,
-        popularity=resampling.means(values["popularity"]) | _plain(systems.popularity.coverage()),
+        popularity=resampling.means(values["popularity"])
+        | plain_estimates(systems.popularity.coverage()),
         difference=resampling.means(difference),
         ties=ties,
         slices=slice_items(queries, counts, ranks, slice_k, resampling)
@@ -67,40 +69,6 @@ def retrieval_report(
         warnings=_tie_warnings(metrics, ties, ks) + _seen_warnings(numbers),
         per_user=_per_user(dataset, queries, values, fallback),
     )
-
-
-def _about(dataset: PreparedDataset, part: str, exclude_seen: bool) -> dict[str, object]:
-    return {
-        "part": part,
-        "split": dataset.manifest.get("split"),
-        "dataset_fingerprint": dataset.fingerprint,
-        "clock": dataset.clock,
-        "history": history_rule(dataset, part),
-        "exclude_seen": exclude_seen,
-        "ranking": "the whole catalogue; score, then row",
-    }
-
-
-def _counts(
-    dataset: PreparedDataset, queries: EvaluationQueries, exclude_seen: bool, num_fallback: int
-) -> dict[str, int]:
-    width = len(dataset.items)
-    pairs = queries.truth.owners() * width + queries.truth.rows
-    seen = queries.seen.owners() * width + queries.seen.rows
-    return {
-        "num_users": len(queries),
-        "num_new_users": int((~queries.known).sum()),
-        "num_fallback_users": num_fallback,
-        "num_users_without_relevant": queries.num_without_relevant,
-        "num_items": dataset.num_items,
-        "num_positives": len(pairs),
-        "num_unknown_positives": int((queries.truth.rows >= dataset.num_items).sum()),
-        "num_seen_positives": int(np.isin(pairs, seen).sum()) if exclude_seen else 0,
-    }
-
-
-def _plain(values: dict[str, float]) -> dict[str, Estimate]:
-    return {name: Estimate(value) for name, value in values.items()}
 
 
 def _tie_summary(ties: Values) -> dict[str, float]:

@@ -7,7 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from recsys.evaluation.estimates import Estimate
+from recsys.evaluation.estimates import Estimate, format_estimate
 from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
 
@@ -90,7 +90,9 @@ def _metrics_table(report: Report) -> Table:
         keys = [(k, f"{metric}_at_{k}") for k in _shown(report, metric)]
         keys = [(k, key) for k, key in keys if any(key in values for _, values, _ in columns)]
         for place, (k, key) in enumerate(keys):
-            cells = [_cell(values.get(key), signed) for _, values, signed in columns]
+            cells = [
+                format_estimate(values.get(key), signed=signed) for _, values, signed in columns
+            ]
             last = place == len(keys) - 1
             table.add_row("" if place else label, str(k), *cells, end_section=last)
     return table
@@ -109,7 +111,7 @@ def _slices_table(report: Report, name: str) -> Table:
     for heading in (f"recall@{report.slice_k}, exact", "popularity"):
         table.add_column(heading, justify="right")
     for one in (some for some in report.slices[name] if some.num_positives):
-        cells = [_cell(one.recall.get(system), False) for system in ("model", "popularity")]
+        cells = [format_estimate(one.recall.get(system)) for system in ("model", "popularity")]
         table.add_row(
             _slice_label(one, name), f"{one.num_users:,}", f"{one.num_positives:,}", *cells
         )
@@ -121,17 +123,6 @@ def _slice_label(one: Slice, name: str) -> str:
         return one.name
     low, high = one.bounds
     return f"{one.name} ({low:,})" if low == high else f"{one.name} ({low:,} to {high:,})"
-
-
-def _cell(estimate: Estimate | None, signed: bool) -> str:
-    if estimate is None:
-        return ""
-    sign = "+" if signed else ""
-    digits = 4 if max(abs(estimate.value), abs(estimate.high or 0)) < 10 else 1
-    text = f"{estimate.value:{sign}.{digits}f}"
-    if estimate.low is None:
-        return text
-    return f"{text} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -1,0 +1,53 @@
+"""EASE: the item-to-item linear model in closed form, for small catalogues.
+
+Dimensions: N candidates, B queries.
+"""
+
+import numpy as np
+import torch
+
+from recsys.baselines.interactions import Interactions, history_matrix
+from recsys.baselines.ranking import top_of_matrix
+from recsys.foundations import Ragged, check_positive
+
+
+class Ease:
+    """Score candidates by ``history @ weights``, the ridge regression of each item on the others.
+
+    With G the users that each pair of items has in common and ``P = (G + regularization * I)^-1``
+    the weights are ``-P / diag(P)``, column by column, and 0 on the diagonal. The inversion takes
+    O(N^3) steps; while it runs three matrices [N, N] of float64 are held, afterwards two.
+
+    Args:
+        interactions: Who had what.
+        regularization: Lambda; above 0.
+
+    Source:
+        "Embarrassingly shallow autoencoders for sparse data", WWW 2019. Differs: nothing.
+    """
+
+    def __init__(self, interactions: Interactions, *, regularization: float) -> None:
+        check_positive("regularization", regularization)
+        lower = torch.from_numpy(interactions.item_gram.copy())
+        lower.diagonal().add_(regularization)
+        torch.linalg.cholesky(lower, out=lower)
+        inverse = torch.cholesky_inverse(lower).numpy()
+        self.weights = inverse
+        self.weights /= -np.diag(inverse).copy()
+        np.fill_diagonal(self.weights, 0)
+
+    def top(self, histories: Ragged, k: int, exclude: Ragged) -> Ragged:
+        """Rank all candidates for each history.
+
+        Args:
+            histories: B lists of item rows.
+            k: At least 1.
+            exclude: B lists of item rows that a query must not get.
+
+        Returns:
+            B lists of at most k rows; none where the history is empty, which scores nothing.
+        """
+        scores = np.asarray(history_matrix(histories, len(self.weights)) @ self.weights)  # [B, N]
+        scores[exclude.owners(), exclude.rows] = -np.inf
+        scores[histories.lengths == 0] = -np.inf
+        return top_of_matrix(scores, k)

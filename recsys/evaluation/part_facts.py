@@ -1,0 +1,38 @@
+"""What a report states of the part it was made on."""
+
+import numpy as np
+
+from recsys.data import PreparedDataset
+from recsys.evaluation.queries import EvaluationQueries, history_rule
+
+
+def describe_part(dataset: PreparedDataset, part: str, exclude_seen: bool) -> dict[str, object]:
+    """Say on what and by which rules the catalogue was ranked."""
+    return {
+        "part": part,
+        "split": dataset.manifest.get("split"),
+        "dataset_fingerprint": dataset.fingerprint,
+        "clock": dataset.clock,
+        "history": history_rule(dataset, part),
+        "exclude_seen": exclude_seen,
+        "ranking": "the whole catalogue; score, then row",
+    }
+
+
+def count_part(
+    dataset: PreparedDataset, queries: EvaluationQueries, exclude_seen: bool
+) -> dict[str, int]:
+    """Count users, items and relevant items, and what was left out or out of reach."""
+    width = len(dataset.items)
+    pairs = queries.truth.owners() * width + queries.truth.rows
+    seen = queries.seen.owners() * width + queries.seen.rows
+    return {
+        "num_users": len(queries),
+        "num_new_users": int((~queries.known).sum()),
+        "num_fallback_users": int(queries.nothing_known().sum()),
+        "num_users_without_relevant": queries.num_without_relevant,
+        "num_items": dataset.num_items,
+        "num_positives": len(pairs),
+        "num_unknown_positives": int((queries.truth.rows >= dataset.num_items).sum()),
+        "num_seen_positives": int(np.isin(pairs, seen).sum()) if exclude_seen else 0,
+    }
