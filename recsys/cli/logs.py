@@ -1,6 +1,7 @@
 """Lines of log on the terminal: plain, on stderr, beside progress bars."""
 
 import logging
+import shutil
 import sys
 from pathlib import Path
 
@@ -37,13 +38,15 @@ def configure_logging() -> None:
 
 
 def remove_unused_folder(folder: Path) -> None:
-    """Remove the folder of a job that was refused before it wrote anything but an empty log."""
-    held = list(folder.iterdir()) if folder.is_dir() else []
-    if len(held) != 1 or held[0].suffix != ".log" or held[0].stat().st_size > 0:
+    """Remove the folder of a job that left nothing but Hydra's notes and an empty log."""
+    root = logging.getLogger()
+    ours = [handler for handler in root.handlers if isinstance(handler, logging.FileHandler)]
+    logs = [Path(handler.baseFilename) for handler in ours]
+    held = set(folder.iterdir()) if folder.is_dir() else set()
+    written = any(path.stat().st_size > 0 for path in logs if path in held)
+    if not held or written or held - {folder / ".hydra", *logs}:
         return
-    for handler in list(logging.getLogger().handlers):
-        if isinstance(handler, logging.FileHandler):
-            logging.getLogger().removeHandler(handler)
-            handler.close()
-    held[0].unlink()
-    folder.rmdir()
+    for handler in ours:
+        root.removeHandler(handler)
+        handler.close()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -76,7 +76,6 @@ data: ???
 run_dir: out
 hydra:
   job: {chdir: false}
-  output_subdir: null
   run: {dir: "${run_dir}"}
   sweep: {dir: "${run_dir}", subdir: "${hydra.job.num}"}
 """
