@@ -20,7 +20,7 @@ from omegaconf.errors import (
     MissingMandatoryValue,
     OmegaConfBaseException,
 )
-from yaml import YAMLError  # type: ignore[import-untyped]
+from yaml import YAMLError
 
 _MOST_LISTED = 12
 _TYPES = {"Integer": "an integer", "Float": "a number", "Boolean": "true or false"}

@@ -107,7 +107,7 @@ class NoTrackingConfig(TrackingConfig):
 class MlflowConfig(TrackingConfig):
     """MLflow: a SQLite file where the user stands, or a server."""
 
-    uri: str = MISSING
+    uri: str = field(default=MISSING, metadata={"path": True})  # sqlite:///FILE: as a path
     experiment: str = MISSING
     run_name: str | None = MISSING  # null: the name of the run's folder
     on_error: str = MISSING

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BEFORE_BAR = 0.5  # what ends sooner, such as a request, draws none
 
 
 class Progress:
@@ -19,11 +20,12 @@ class Progress:
         what: What is being done, in two or three words.
         total: Units of work in all.
         unit: What one unit is called, in the plural.
+        done: Units done before, by an earlier process; they do not count in the rate.
     """
 
-    def __init__(self, what: str, total: int, unit: str) -> None:
+    def __init__(self, what: str, total: int, unit: str, *, done: int = 0) -> None:
         self._what, self._total, self._unit = what, total, unit
-        self._done, self._note = 0, ""
+        self._before, self._done, self._note = done, done, ""
         self._bar: tqdm[Any] | None = None
 
     def __enter__(self) -> Self:
@@ -31,7 +33,13 @@ class Progress:
         if sys.stderr.isatty():
             unit = f" {self._unit}"
             self._bar = tqdm(
-                total=self._total, desc=self._what, unit=unit, unit_scale=True, leave=False
+                total=self._total,
+                initial=self._before,
+                desc=self._what,
+                unit=unit,
+                unit_scale=True,
+                leave=False,
+                delay=_SECONDS_BEFORE_BAR,
             )
         return self
 
@@ -55,7 +63,8 @@ class Progress:
             self._log_line()
 
     def _log_line(self) -> None:
-        rate = self._done / max(time.monotonic() - self._start, 1e-9)
+        seconds = time.monotonic() - self._start
+        rate = (self._done - self._before) / max(seconds, 1e-9)
         left = (self._total - self._done) / max(rate, 1e-9)
         text = f"{self._what}: {self._done:,} of {self._total:,} {self._unit}, {rate:,.0f}/s"
         log.info("%s, %.0f s left%s", text, left, f", {self._note}" if self._note else "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from recsys.foundations import TrackingError, check_choice
 from recsys.tracking.code_version import code_version
