@@ -23,7 +23,7 @@ def recommend(cfg: RecommendConfig) -> Path:
     """Run the stage; tests call it without Hydra."""
     build.apply_threads(cfg)
     lookup = Lookup(read_bundle(Path(cfg.bundle)))
-    users, request = build_user_request(cfg)
+    users, request = build_user_request(cfg, lookup.bundle)
     output = Path(cfg.output)
     blocks = lookup.recommend_blocks(users, request)
     num_rows = write_answers(blocks, output, "user_id", with_fallback=True)

@@ -4,24 +4,28 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from recsys.bundle import Bundle
 from recsys.config.build_dataset import build_columns, build_format, required_columns
 from recsys.config.schema_stages import NeighboursConfig, RecommendConfig
 from recsys.data import read_entities, read_interactions
 from recsys.serving import UserRequest
 
 
-def build_user_request(config: RecommendConfig) -> tuple[pa.ChunkedArray | None, UserRequest]:
+def build_user_request(
+    config: RecommendConfig, bundle: Bundle
+) -> tuple[pa.ChunkedArray | None, UserRequest]:
     """Give the ids of the users asked about (None: all) and what is asked for them.
 
-    Other columns of a users file that are features or context of the model stand in place of the
-    stored ones.
+    Columns of a users file that are features of the model stand in place of the stored ones,
+    columns of its context are the context; other columns are not read.
     """
     form, columns = build_format(config.file), build_columns(config.columns)
-    users, details = None, None
+    users, features, context = None, None, None
     if config.users != "all":
         name = config.columns.user_table_id or columns.user
         users = read_entities(config.users, format=form, id_column=name, what="user").table
-        details = users.rename_columns(["user_id", *users.column_names[1:]])
+        features = _columns(users, bundle.users.features.schema.names)
+        context = _columns(users, bundle.context_schema.names)
     histories = None
     if config.histories is not None:
         histories = read_interactions(
@@ -38,10 +42,18 @@ def build_user_request(config: RecommendConfig) -> tuple[pa.ChunkedArray | None,
         exclude_seen=config.exclude_seen,
         exact=config.exact,
         histories=histories,
-        features=details,
-        context=details,
+        features=features,
+        context=context,
     )
     return None if users is None else users["id"], request
+
+
+def _columns(users: pa.Table, names: tuple[str, ...]) -> pa.Table | None:
+    """Give the ids and those of the columns that the table has; None if it has none of them."""
+    there = [name for name in names if name in users.column_names]
+    if not there:
+        return None
+    return users.select(["id", *there]).rename_columns(["user_id", *there])
 
 
 def build_item_ids(config: NeighboursConfig) -> list[str] | pa.ChunkedArray | None:
