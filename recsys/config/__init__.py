@@ -2,6 +2,7 @@
 
 from recsys.config.flatten import flatten, to_plain
 from recsys.config.load import compose_config, load, register_schemas
+from recsys.config.schema_baselines import BaselinesConfig
 from recsys.config.schema_stages import (
     EvaluateConfig,
     NeighboursConfig,
@@ -13,6 +14,7 @@ from recsys.config.schema_stages import (
 )
 
 __all__ = [
+    "BaselinesConfig",
     "EvaluateConfig",
     "NeighboursConfig",
     "PrepareConfig",

@@ -13,11 +13,18 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from recsys.config import schema_data, schema_model, schema_stages, schema_training
+from recsys.config import (
+    schema_baselines,
+    schema_data,
+    schema_model,
+    schema_stages,
+    schema_training,
+)
 from recsys.foundations import ConfigError
 
 Config = TypeVar("Config", bound=schema_stages.StageConfig)
 
+_SQLITE = "sqlite:///"
 _STARTED = f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}-{uuid.uuid4().hex[:6]}"  # one a process
 
 _STAGES = {
@@ -28,6 +35,7 @@ _STAGES = {
     "neighbours": schema_stages.NeighboursConfig,
     "index": schema_stages.ReindexConfig,
     "serve": schema_stages.ServeConfig,
+    "baselines": schema_baselines.BaselinesConfig,
 }
 _GROUPS: dict[str, dict[str, type]] = {
     "dataset": {
@@ -148,6 +156,8 @@ def _resolve_paths(config: Any, folder: Path) -> None:
 def _absolute(value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [_absolute(item, folder) for item in value]
+    if isinstance(value, str) and value.startswith(_SQLITE):
+        return _SQLITE + _absolute(value.removeprefix(_SQLITE), folder)
     if not isinstance(value, str) or "://" in value:
         return value  # null, or a URI
     return os.path.normpath(folder / Path(value).expanduser())

@@ -11,7 +11,7 @@ from recsys.evaluation.plots import write_plots
 from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.ranked import evaluate_ranked, read_ranked, read_truth
-from recsys.evaluation.rankers import PopularityRanker, Ranker, mean_recall
+from recsys.evaluation.rankers import FilledRanker, PopularityRanker, Ranker, mean_recall
 from recsys.evaluation.report import Report
 from recsys.evaluation.results import print_report, write_results
 from recsys.evaluation.slices import Slice, popularity_deciles
@@ -21,6 +21,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "EvaluationQueries",
+    "FilledRanker",
     "ListJudge",
     "PopularityList",
     "PopularityRanker",

@@ -13,12 +13,15 @@ from recsys.evaluation.estimates import format_estimate
 
 def print_comparison(comparison: Comparison) -> None:
     """Print the table; a pipe gets lines that are wide enough for it."""
-    width = None if sys.stdout.isatty() else 160
+    width = None if sys.stdout.isatty() else 150
     Console(width=width).print(comparison_table(comparison))
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Lay a comparison out for rich: a row a system, the skipped ones with the reason."""
+    """Lay a comparison out for rich: a row a system, the skipped ones with the reason.
+
+    A few of the metrics stand there; the file has all.
+    """
     ks, about = comparison.ks, comparison.about
     k = 10 if 10 in ks else ks[-1]
     table = Table(
@@ -29,18 +32,16 @@ def comparison_table(comparison: Comparison) -> Table:
         caption="difference: to popularity, on the same users; settings: the best on validation.",
         caption_justify="left",
     )
-    table.add_column("system")
-    table.add_column("settings")
-    table.add_column(f"recall@{k}", justify="right")
-    table.add_column("difference", justify="right")
-    others = [f"recall_at_{other}" for other in ks if other != k]
+    others = [f"recall_at_{ks[-1]}"] if ks[-1] != k else []
     others += [f"{metric}_at_{k}" for metric in ("ndcg", "mrr", "coverage")]
-    for name in others:
-        table.add_column(_heading(name), justify="right")
+    table.add_column("system", no_wrap=True)
+    table.add_column("settings")
+    for heading in (f"recall@{k}", "difference", *map(_heading, others)):
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, system in comparison.systems.items():
-        table.add_row(_label(name), *_cells(system, f"recall_at_{k}", others))
+        table.add_row(name, *_cells(system, f"recall_at_{k}", others))
     for name, reason in comparison.skipped.items():
-        table.add_row(_label(name), f"skipped: {reason}")
+        table.add_row(name, f"skipped: {reason}")
     return table
 
 
@@ -56,10 +57,6 @@ def _cells(system: ComparedSystem, main: str, others: list[str]) -> list[str]:
 
 def _settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in settings.items())
-
-
-def _label(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _heading(name: str) -> str:

@@ -1,0 +1,50 @@
+"""Score popularity, item neighbours and EASE as models are scored; leave `baselines.json`.
+
+recsys baselines dataset_dir=data/prepared/mine
+"""
+
+import logging
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from recsys.cli import stage
+from recsys.cli.job import job_folder, sweep_name, user_folder
+from recsys.config import BaselinesConfig, build, flatten, load, register_schemas, to_plain
+from recsys.config.build_baselines import compare_baselines
+from recsys.config.build_dataset import find_or_prepare
+from recsys.data import read_prepared
+from recsys.evaluation import Comparison, print_comparison
+from recsys.foundations import seed_everything
+
+log = logging.getLogger(__name__)
+register_schemas()
+
+
+def baselines(cfg: BaselinesConfig, run_dir: Path, *, sweep: str | None = None) -> Comparison:
+    """Run the stage; tests call it without Hydra."""
+    build.apply_threads(cfg)
+    seed_everything(cfg.seed)
+    with build.build_tracker(cfg.tracking, run_dir, sweep) as tracker:
+        tracker.log_settings(flatten(cfg), to_plain(cfg))
+        dataset = read_prepared(find_or_prepare(cfg))
+        tracker.log_dataset(cfg.dataset.name, dataset.fingerprint, str(dataset.path))
+        comparison = compare_baselines(cfg, dataset)
+        files = comparison.write(run_dir / "baselines.json")
+        tracker.log_metrics(comparison.flat_metrics(), step=0)
+        for file in files:
+            tracker.log_artifact(file, "report")
+    print_comparison(comparison)
+    log.info("baselines: %s", files[0])
+    return comparison
+
+
+@stage("baselines")
+def main(tree: DictConfig) -> None:
+    """Compose the settings, check them, run the stage."""
+    cfg = load(tree, BaselinesConfig, folder=user_folder())
+    baselines(cfg, job_folder(), sweep=sweep_name())
+
+
+if __name__ == "__main__":
+    main()

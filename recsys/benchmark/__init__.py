@@ -1,0 +1,1 @@
+"""Rates and ratios, measured on this machine."""
