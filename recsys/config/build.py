@@ -185,8 +185,12 @@ def build_run(
 
 
 def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatches:
-    """Build the source of training positives."""
-    return TrainingBatches(
+    """Build the source of training positives.
+
+    Raises:
+        ConfigError: Dropping the last batch leaves none.
+    """
+    batches = TrainingBatches(
         dataset.train,
         clock=dataset.clock,
         ties=config.history.ties,
@@ -195,6 +199,12 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
         drop_last=config.trainer.drop_last,
         seed=config.seed,
     )
+    if batches.num_batches == 0:
+        raise ConfigError(
+            f"trainer.drop_last=true leaves no batch: trainer.batch_size is "
+            f"{config.trainer.batch_size}, the training part has {len(dataset.train)} rows."
+        )
+    return batches
 
 
 def build_optimizer(config: TrainConfig, model: TwoTower) -> list[Optimizer]:
@@ -222,12 +232,17 @@ def build_learning_rates(config: TrainConfig, batches: TrainingBatches) -> Sched
 def build_checkpoints(
     config: TrainConfig, dataset: PreparedDataset, run_dir: Path
 ) -> CheckpointStore:
-    """Build the run's checkpoints, which refuse to go on with other settings."""
+    """Build the run's checkpoints, which refuse to go on with other settings.
+
+    More epochs than at first are fine, but not where they change the learning rate of every step.
+    """
     settings = {
         key: value
         for key, value in flatten(config).items()
         if not key.startswith(_FREE) and key not in _FREE_KEYS
     }
+    if config.optimizer.schedule != "constant":
+        settings["trainer.epochs"] = config.trainer.epochs
     return CheckpointStore(run_dir / "checkpoints", settings, dataset.fingerprint)
 
 

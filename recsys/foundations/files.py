@@ -147,7 +147,7 @@ def check_files(folder: Path, listed: Any, *, full: bool = True) -> None:
         FormatError: A file is missing, leaves the folder, or has another size or hash.
     """
     if not isinstance(listed, dict):
-        raise FormatError(f"{folder / 'manifest.json'} is damaged: it lists no files.")
+        raise FormatError(f"the list of files in {folder} is damaged: it lists no files.")
     root = folder.resolve()
     for name, facts in listed.items():
         path = folder / name
@@ -155,6 +155,8 @@ def check_files(folder: Path, listed: Any, *, full: bool = True) -> None:
             raise FormatError(f"{path} leaves the folder that should hold it.")
         if not path.is_file():
             raise FormatError(f"{path} is missing.")
+        if not isinstance(facts, dict) or not {"size_bytes", "sha256"} <= facts.keys():
+            raise FormatError(f"the list of files in {folder} is damaged: {name} has no hash.")
         size = path.stat().st_size
         if size != facts["size_bytes"]:
             raise FormatError(

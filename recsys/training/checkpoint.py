@@ -4,7 +4,10 @@ A checkpoint is a folder that appears by one rename: `state.safetensors` holds t
 `state.json` the position, the settings and the hash of the tensors.
 """
 
+import contextlib
 import os
+import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ from recsys.foundations import (
 from recsys.training.objective import Objective
 
 FORMAT_VERSION = 1
+_PARTS = {"position": dict, "settings": dict, "fingerprint": str, "files": dict}
 
 
 @dataclass
@@ -36,6 +40,7 @@ class Position:
     Attributes:
         epoch: The epoch under way, from 0.
         batch: Batches of it that are done.
+        rows: Rows of it that are done.
         step: Steps done in all.
         loss_sum: Weighted sum of the epoch's losses so far, in nats.
         weight_sum: Sum of the weights.
@@ -46,6 +51,7 @@ class Position:
 
     epoch: int = 0
     batch: int = 0
+    rows: int = 0
     step: int = 0
     loss_sum: float = 0.0
     weight_sum: float = 0.0
@@ -57,6 +63,15 @@ class Position:
     def mean_loss(self) -> float:
         """Give the epoch's mean loss so far, in nats; 0 where no row has a weight."""
         return self.loss_sum / self.weight_sum if self.weight_sum > 0 else 0.0
+
+    @property
+    def is_best(self) -> bool:
+        """Say whether the epoch that just ended is the best one."""
+        return self.batch == 0 and 0 < self.best_epoch == self.epoch
+
+    def start_epoch(self) -> None:
+        """Forget the sums of the epoch that ended."""
+        self.batch, self.rows, self.loss_sum, self.weight_sum = 0, 0, 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -86,10 +101,12 @@ class Trainable:
         self.model.load_state_dict(_under(tensors, "model."))
         self.objective.load_state_dict(_under(tensors, "objective."))
         for place, optimizer in enumerate(self.optimizers):
-            states: dict[int, dict[str, Tensor]] = {}
+            states: dict[int, dict[str, Any]] = {}
             for key, value in _under(tensors, f"optimizer.{place}.").items():
                 parameter, _, name = key.partition(".")
-                states.setdefault(int(parameter), {})[name] = value
+                # A count of steps that was an int must not go through float32 from here on.
+                is_int = value.dim() == 0 and not value.is_floating_point()
+                states.setdefault(int(parameter), {})[name] = value.item() if is_int else value
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": states, "param_groups": groups})
         self.generator.set_state(tensors["random.own"])
@@ -104,6 +121,14 @@ def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
         for name, value in tensors.items()
         if name.startswith(prefix)
     }
+
+
+def _link(source: Path, target: Path) -> None:
+    """Share a file that never changes; copy it where the disk cannot."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 class CheckpointStore:
@@ -141,7 +166,7 @@ class CheckpointStore:
         """Make `best` the checkpoint that `last` is now; the files are shared, not copied."""
         with atomic_folder(self._folder / "best") as folder:
             for name in ("state.safetensors", "state.json"):
-                os.link(self._folder / "last" / name, folder / name)
+                _link(self._folder / "last" / name, folder / name)
 
     def resume(self, trainable: Trainable) -> Position:
         """Restore `last`.
@@ -152,13 +177,29 @@ class CheckpointStore:
         """
         state = self._read("last")
         self._check_same_run(state)
-        trainable.restore(self._read_tensors("last", state))
-        return Position(**state["position"])
+        with self._fitting("last"):
+            trainable.restore(self._read_tensors("last", state))
+        for half_written in self._folder.glob(".tmp-*"):
+            shutil.rmtree(half_written, ignore_errors=True)
+        position = Position(**state["position"])
+        if position.is_best:  # a kill may have come between `save_last` and `keep_as_best`
+            self.keep_as_best()
+        return position
 
     def restore_best(self, model: nn.Module) -> None:
         """Give the model the weights of `best`."""
-        tensors = self._read_tensors("best", self._read("best"))
-        model.load_state_dict(_under(tensors, "model."))
+        with self._fitting("best"):
+            tensors = self._read_tensors("best", self._read("best"))
+            model.load_state_dict(_under(tensors, "model."))
+
+    @contextlib.contextmanager
+    def _fitting(self, name: str) -> Iterator[None]:
+        """Turn what torch raises at tensors of other names or shapes into a refusal."""
+        try:
+            yield
+        except (RuntimeError, KeyError) as error:
+            path, reason = self._folder / name / "state.safetensors", str(error).split("\n")[-1]
+            raise FormatError(f"{path} does not fit this run: {reason.strip()}") from error
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self._folder / name / "state.json"
@@ -170,6 +211,11 @@ class CheckpointStore:
                 f"{path} has format_version {state.get('format_version')}; "
                 f"this program reads {FORMAT_VERSION}."
             )
+        is_whole = all(isinstance(state.get(key), kind) for key, kind in _PARTS.items())
+        if not is_whole or state["position"].keys() != asdict(Position()).keys():
+            raise FormatError(f"{path} is damaged: not all of {', '.join(_PARTS)} is there.")
+        if "state.safetensors" not in state["files"]:
+            raise FormatError(f"{path} is damaged: it does not list state.safetensors.")
         return state
 
     def _read_tensors(self, name: str, state: dict[str, Any]) -> dict[str, Tensor]:

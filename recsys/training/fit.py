@@ -111,10 +111,10 @@ def fit(run: TrainingRun, *, resume: bool) -> FitResult:
     elif resume:
         log.info("there is no checkpoint yet: starting from the beginning")
     while position.epoch < run.settings.epochs and not _is_out_of_patience(run, position):
-        seconds = _train_epoch(run, position)
-        record = _finish_epoch(run, position, seconds)
+        rows_per_second = _train_epoch(run, position)
+        record = _finish_epoch(run, position, rows_per_second)
         run.store.save_last(run.trainable, position)
-        if position.best_epoch == position.epoch:
+        if position.is_best:
             run.store.keep_as_best()
         run.tracker.log_metrics(record, step=position.epoch)
     if position.best_epoch:
@@ -136,11 +136,12 @@ def _is_out_of_patience(run: TrainingRun, position: Position) -> bool:
 
 
 def _train_epoch(run: TrainingRun, position: Position) -> float:
-    """Run the rest of the epoch; give its seconds."""
+    """Run the rest of the epoch; give the rows a second."""
     started = time.perf_counter()
     model, batches, settings = run.step.model, run.batches, run.settings
     model.train()
-    with Progress(f"epoch {position.epoch + 1}/{settings.epochs}", batches.num_rows, "rows") as bar:
+    what, done = f"epoch {position.epoch + 1}/{settings.epochs}", position.rows
+    with Progress(what, batches.num_rows, "rows", done=done) as bar:
         for batch in batches.epoch(position.epoch, first_batch=position.batch):
             losses, weights = run.step(batch)
             total, weight_sum = (losses * weights).sum(), weights.sum()
@@ -153,35 +154,36 @@ def _train_epoch(run: TrainingRun, position: Position) -> float:
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
             position.batch, position.step = position.batch + 1, position.step + 1
+            position.rows += len(batch.positives)
             position.loss_sum += float(total.detach())
             position.weight_sum += float(weight_sum)
             bar.advance(len(batch.positives), f"loss {position.mean_loss:.4f}")
             if settings.checkpoint_steps and position.step % settings.checkpoint_steps == 0:
                 run.store.save_last(run.trainable, position)
-    return time.perf_counter() - started
+    return (position.rows - done) / max(time.perf_counter() - started, 1e-9)
 
 
 def _check_finite(total: Tensor, batch: TrainingBatch, position: Position) -> None:
     if torch.isfinite(total):
         return
     raise TrainingError(
-        f"the loss is {float(total)} at step {position.step + 1} (epoch {position.epoch + 1}, "
-        f"users {batch.users[:5].tolist()}..., items {batch.positives[:5].tolist()}...); "
+        f"the loss is {float(total.detach())} at step {position.step + 1} "
+        f"(epoch {position.epoch + 1}, users {batch.users[:5].tolist()}..., items {batch.positives[:5].tolist()}...); "
         "the last checkpoint is kept. A lower optimizer.learning_rate or "
         "optimizer.gradient_clip=1 often helps."
     )
 
 
-def _finish_epoch(run: TrainingRun, position: Position, seconds: float) -> dict[str, float]:
+def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str, float]:
     """Validate, write the epoch's record into the position, and move on to the next epoch."""
     position.epoch += 1
-    num_rows, validator, model = run.batches.num_rows, run.validator, run.step.model
+    validator, model = run.validator, run.step.model
     record: dict[str, float] = {
         "epoch": position.epoch,
         "train_loss": position.mean_loss,
-        "train_rows": num_rows,
+        "train_rows": position.rows,
         "temperature": float(model.temperature()),
-        "rows_per_second": num_rows / max(seconds, 1e-9),
+        "rows_per_second": rate,
     }
     text = f"epoch {position.epoch}: loss {position.mean_loss:.4f}"
     recall = validator.recall(model)
@@ -191,6 +193,6 @@ def _finish_epoch(run: TrainingRun, position: Position, seconds: float) -> dict[
         if position.best_recall is None or recall > position.best_recall:
             position.best_epoch, position.best_recall = position.epoch, recall
     position.records.append(record)
-    position.batch, position.loss_sum, position.weight_sum = 0, 0.0, 0.0
-    log.info("%s, %.0f rows/s", text, record["rows_per_second"])
+    position.start_epoch()
+    log.info("%s, %.0f rows/s", text, rate)
     return record

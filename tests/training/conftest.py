@@ -1,0 +1,126 @@
+"""A small training run of parts made by hand, for tests of the loop and its checkpoints."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from recsys.data import (
+    FilterSettings,
+    LogOptions,
+    PreparedDataset,
+    SplitSettings,
+    TrainingBatches,
+    interactions_from_table,
+    make_synthetic,
+    prepare_dataset,
+    read_prepared,
+)
+from recsys.foundations import make_generator
+from recsys.models import ItemTowerSpec, ModelSpec, UserTowerSpec, build_two_tower
+from recsys.sampling import InBatchSampler
+from recsys.tracking import NullTracker
+from recsys.training import (
+    CheckpointStore,
+    FitSettings,
+    ModelStep,
+    SampledObjective,
+    TrainingRun,
+    Validator,
+    build_optimizers,
+    build_schedule,
+    needs_sparse_gradients,
+)
+
+MakeRun = Callable[..., TrainingRun]
+SPEC = ModelSpec(
+    embedding_dim=8,
+    user_tower=UserTowerSpec(history_length=5),
+    item_tower=ItemTowerSpec(),
+)
+
+
+def prepare(log: pa.Table, folder: Path, *, rule: str = "leave_last_out") -> PreparedDataset:
+    """Prepare a log without features."""
+    raw = interactions_from_table(log, LogOptions(timestamp_unit="us"), name="made", sources=[])
+    path = prepare_dataset(
+        raw,
+        items=None,
+        users=None,
+        output=folder,
+        filters=FilterSettings(),
+        split=SplitSettings(rule=rule),
+        seed=0,
+        exclude_seen=True,
+    )
+    return read_prepared(path)
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> PreparedDataset:
+    """Prepare a log of 40 users with a planted structure."""
+    made = make_synthetic(num_users=40, num_items=30, num_interactions=500, seed=0, num_clusters=3)
+    return prepare(made.interactions, tmp_path_factory.mktemp("made") / "dataset")
+
+
+@pytest.fixture
+def make_run(dataset: PreparedDataset, tmp_path: Path) -> MakeRun:
+    """Give a function that builds a run; keys of its settings can be changed."""
+
+    def make(
+        *,
+        optimizer: str = "rowwise_adagrad",
+        dim: int = 8,
+        data: PreparedDataset = dataset,
+        tracker: Any = None,
+        step: Callable[[ModelStep], Any] | None = None,
+        batch_size: int = 64,
+        **settings: Any,
+    ) -> TrainingRun:
+        torch.manual_seed(0)
+        nothing = data.context_schema
+        model = build_two_tower(
+            ModelSpec(embedding_dim=dim, user_tower=SPEC.user_tower, item_tower=SPEC.item_tower),
+            num_users=data.num_users,
+            num_items=data.num_items,
+            user_schema=nothing,
+            item_schema=nothing,
+            context_schema=nothing,
+            sparse=needs_sparse_gradients(optimizer),
+        )
+        items = data.items.features.take(np.arange(data.num_items))
+        sampler = InBatchSampler(data.items.counts[: data.num_items])
+        objective = SampledObjective(sampler, items, corrected=True, mask_accidental_hits=True)
+        model_step = ModelStep(model, objective, data.users.features, make_generator(0, "draws"))
+        defaults = {"epochs": 2, "patience": 0, "checkpoint_steps": 0, "gradient_clip": 0.0}
+        return TrainingRun(
+            step=model_step if step is None else step(model_step),
+            batches=TrainingBatches(
+                data.train,
+                clock=data.clock,
+                ties="include",
+                history_length=5,
+                batch_size=batch_size,
+                drop_last=False,
+                seed=0,
+            ),
+            optimizers=build_optimizers(
+                model,
+                table_optimizer=optimizer,
+                learning_rate=0.05,
+                dense_learning_rate=0.005,
+                weight_decay=0.0,
+                dense_weight_decay=0.0,
+            ),
+            schedule=build_schedule("constant", warmup_steps=0, total_steps=1),
+            validator=Validator(data, k=5, max_users=None, seed=0),
+            tracker=NullTracker() if tracker is None else tracker,
+            store=CheckpointStore(tmp_path / "checkpoints", {"dim": dim}, data.fingerprint),
+            settings=FitSettings(**defaults | settings),
+        )
+
+    return make
