@@ -79,7 +79,7 @@ def wants_traceback() -> bool:
 
 def _sentence(error: Exception) -> str | None:
     """Say an error in one sentence, or None where it is nothing the user can mend."""
-    from recsys.cli.composition import explain
+    from recsys.config.composition import explain
     from recsys.foundations import RecsysError
 
     if isinstance(error, RecsysError):

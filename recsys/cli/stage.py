@@ -63,7 +63,7 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
             with variable(_FULL_ERROR, "1"), help_without_schemas(sys.argv):
                 run()
         except ValueError as error:  # of Hydra itself, for a job's own errors end in the job
-            from recsys.cli.composition import explain, explain_group
+            from recsys.config.composition import explain, explain_group
 
             complain(explain(error) or explain_group(error, sys.argv[1:]))
             return 2

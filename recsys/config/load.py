@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
+from hydra.errors import HydraException
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -20,6 +21,7 @@ from recsys.config import (
     schema_stages,
     schema_training,
 )
+from recsys.config.composition import explain
 from recsys.foundations import ConfigError
 
 Config = TypeVar("Config", bound=schema_stages.StageConfig)
@@ -119,8 +121,12 @@ def compose_config(stage: str, schema: type[Config], settings: Mapping[str, Any]
     """
     register_schemas()
     overrides = [f"{key}={_literal(value)}" for key, value in settings.items()]
-    with initialize_config_module(config_module="recsys.conf", version_base="1.3"):
-        return load(compose(stage, overrides=overrides), schema)
+    try:
+        with initialize_config_module(config_module="recsys.conf", version_base="1.3"):
+            tree = compose(stage, overrides=overrides)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error) or str(error)) from error
+    return load(tree, schema)
 
 
 def _literal(value: Any) -> str:

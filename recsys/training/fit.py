@@ -182,7 +182,7 @@ def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str
         "epoch": position.epoch,
         "train_loss": position.mean_loss,
         "train_rows": position.rows,
-        "temperature": float(model.temperature()),
+        "temperature": float(model.temperature().detach()),
         "rows_per_second": rate,
     }
     text = f"epoch {position.epoch}: loss {position.mean_loss:.4f}"
