@@ -16,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from recsys.config import (
     schema_baselines,
+    schema_benchmark,
     schema_data,
     schema_model,
     schema_stages,
@@ -38,6 +39,7 @@ _STAGES = {
     "index": schema_stages.ReindexConfig,
     "serve": schema_stages.ServeConfig,
     "baselines": schema_baselines.BaselinesConfig,
+    "benchmark": schema_benchmark.BenchmarkConfig,
 }
 _GROUPS: dict[str, dict[str, type]] = {
     "dataset": {

@@ -1,0 +1,142 @@
+"""What a benchmark measured."""
+
+import os
+import platform
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from recsys.foundations import available_cores, write_json
+
+FORMAT = "recsys-benchmark"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The times of one job.
+
+    Attributes:
+        seconds: Of each round.
+        units: Work of one round: steps, users, rows.
+        unit: What that work is called.
+        peak_bytes: Most memory at once, where it was taken; else None.
+    """
+
+    seconds: Sequence[float]
+    units: int
+    unit: str
+    peak_bytes: int | None = None
+
+    @property
+    def median_seconds(self) -> float:
+        """Give the median of the rounds."""
+        return statistics.median(self.seconds)
+
+    @property
+    def rate(self) -> float:
+        """Give the units a second, by the median."""
+        return self.units / self.median_seconds
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain values."""
+        plain = {
+            "median_seconds": self.median_seconds,
+            "seconds": list(self.seconds),
+            "units": self.units,
+            "unit": self.unit,
+            "units_per_second": self.rate,
+        }
+        return plain if self.peak_bytes is None else plain | {"peak_bytes": self.peak_bytes}
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Two measurements of one benchmark against each other.
+
+    Attributes:
+        first: Name of a measurement.
+        second: Name of what it is compared with.
+        quantity: `time` (seconds a unit) or `peak memory`: first / second, below 1 is in favour
+            of the first.
+        value: The median of the rounds' ratios.
+        low: The lowest of the rounds.
+        high: The highest.
+    """
+
+    first: str
+    second: str
+    quantity: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """One benchmark.
+
+    Attributes:
+        name: As in the command.
+        about: What was compared, in a sentence.
+        settings: Sizes.
+        measurements: By name.
+        ratios: Of pairs of them.
+    """
+
+    name: str
+    about: str
+    settings: Mapping[str, Any]
+    measurements: Mapping[str, Measurement]
+    ratios: tuple[Ratio, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain values."""
+        return {
+            "about": self.about,
+            "settings": dict(self.settings),
+            "measurements": {name: one.to_json() for name, one in self.measurements.items()},
+            "ratios": [vars(ratio) for ratio in self.ratios],
+        }
+
+
+def time_ratio(measurements: Mapping[str, Measurement], first: str, second: str) -> Ratio:
+    """Compare the seconds a unit of two measurements, round by round."""
+    one, other = measurements[first], measurements[second]
+    ratios = [
+        (a / one.units) / (b / other.units) for a, b in zip(one.seconds, other.seconds, strict=True)
+    ]
+    return Ratio(first, second, "time", statistics.median(ratios), min(ratios), max(ratios))
+
+
+def memory_ratio(measurements: Mapping[str, Measurement], first: str, second: str) -> Ratio:
+    """Compare the peak memory of two measurements that have it."""
+    one, other = measurements[first].peak_bytes, measurements[second].peak_bytes
+    ratio = (one or 0) / (other or 1)
+    return Ratio(first, second, "peak memory", ratio, ratio, ratio)
+
+
+def write_benchmarks(results: Sequence[BenchmarkResult], path: Path) -> None:
+    """Write results and the machine they were taken on, atomically, as JSON."""
+    machine = {
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "usable_cores": available_cores(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+    write_json(
+        path,
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "machine": machine,
+            "results": {result.name: result.to_json() for result in results},
+        },
+    )

@@ -1,0 +1,139 @@
+"""The bridge from settings to benchmarks, the training step among them."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch.optim import Optimizer
+
+from recsys.benchmark import (
+    BenchmarkResult,
+    make_events,
+    measure_batches,
+    measure_loss,
+    measure_read,
+    measure_sampler,
+    measure_search,
+    measure_step,
+    zipf_counts,
+)
+from recsys.config.build import build_model_spec
+from recsys.config.schema_benchmark import BENCHMARKS, BenchmarkConfig
+from recsys.data import FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
+from recsys.foundations import make_generator, make_numpy_generator
+from recsys.models import TwoTower, build_two_tower
+from recsys.sampling import InBatchSampler, MixedSampler, PopularitySampler
+from recsys.training import (
+    ModelStep,
+    SampledObjective,
+    build_optimizers,
+    clip_gradients,
+    needs_sparse_gradients,
+)
+
+_BATCHES = 50  # made once, then taken in turn
+_EVENTS_A_USER = 100
+
+
+def run_benchmarks(config: BenchmarkConfig) -> list[BenchmarkResult]:
+    """Run the benchmark that is named, or all of them in turn."""
+    names = BENCHMARKS if config.name == "all" else (config.name,)
+    return [_run(name, config) for name in names]
+
+
+def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
+    rounds, seed = config.rounds, config.seed
+    match name:
+        case "step":
+            return measure_step(
+                lambda size: build_step(config, size),
+                catalogue_sizes=config.step.catalogue_sizes,
+                batch_size=config.step.batch_size,
+                steps=config.step.steps,
+                rounds=rounds,
+            )
+        case "loss":
+            return measure_loss(**vars(config.loss), rounds=rounds, seed=seed)
+        case "sampler":
+            return measure_sampler(**vars(config.sampler), rounds=rounds, seed=seed)
+        case "batches":
+            return measure_batches(**vars(config.batches), rounds=rounds, seed=seed)
+        case "search":
+            return measure_search(**vars(config.search), rounds=rounds, seed=seed)
+        case _:
+            return measure_read(**vars(config.read), rounds=rounds, seed=seed)
+
+
+def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
+    """Build a model over a catalogue and give a function that trains it by one step.
+
+    Interactions are popular by Zipf's law; the loss is the mixed one, with log Q, on the CPU.
+    """
+    nothing = FeatureSchema(())
+    counts = zipf_counts(num_items)
+    model = build_two_tower(
+        build_model_spec(config.model),
+        num_users=config.step.num_users,
+        num_items=num_items,
+        user_schema=nothing,
+        item_schema=nothing,
+        context_schema=nothing,
+        item_counts=counts,
+        sparse=needs_sparse_gradients(config.optimizer.name),
+    )
+    drawn = PopularitySampler(counts, alpha=0.75, num_sampled=config.step.num_sampled)
+    objective = SampledObjective(
+        MixedSampler([InBatchSampler(counts), drawn]),
+        FeatureTable.missing(nothing, num_items),
+        corrected=True,
+        mask_accidental_hits=True,
+    )
+    users = FeatureTable.missing(nothing, config.step.num_users)
+    step = ModelStep(model, objective, users, make_generator(config.seed, "benchmark", "step"))
+    optimizers = _optimizers(config, model)
+    batches = itertools.cycle(_batches(config, num_items))
+    return lambda: _take_step(step, next(batches), optimizers, config.optimizer.gradient_clip)
+
+
+def _take_step(
+    step: ModelStep, batch: TrainingBatch, optimizers: list[Optimizer], clip: float
+) -> None:
+    losses, _ = step(batch)
+    torch.autograd.backward(losses.mean())
+    if clip > 0:
+        clip_gradients(step.model.parameters(), clip)
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def _batches(config: BenchmarkConfig, num_items: int) -> list[TrainingBatch]:
+    """Make batches of a few users with long histories, spread over the table of users."""
+    sizes, rng = config.step, make_numpy_generator(config.seed, "benchmark", "step")
+    num_rows = _BATCHES * sizes.batch_size
+    active = min(max(num_rows // _EVENTS_A_USER, 1), sizes.num_users)
+    events = make_events(num_rows=num_rows, num_users=active, num_items=num_items, rng=rng)
+    events = replace(events, users=events.users * (sizes.num_users // active))
+    source = TrainingBatches(
+        events,
+        clock="order",
+        ties="include",
+        history_length=config.model.user_tower.history.length,
+        batch_size=sizes.batch_size,
+        drop_last=True,
+        seed=config.seed,
+    )
+    return list(source.epoch(0))
+
+
+def _optimizers(config: BenchmarkConfig, model: TwoTower) -> list[Optimizer]:
+    settings = config.optimizer
+    return build_optimizers(
+        model,
+        table_optimizer=settings.name,
+        learning_rate=settings.learning_rate,
+        dense_learning_rate=settings.dense_learning_rate,
+        weight_decay=settings.weight_decay,
+        dense_weight_decay=settings.dense_weight_decay,
+    )

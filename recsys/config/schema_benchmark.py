@@ -1,0 +1,130 @@
+"""Settings of the command `benchmark`: types and ranges."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from omegaconf import MISSING
+
+from recsys.config.ranges import at_least, one_of
+from recsys.config.schema_model import ModelConfig, OptimizerConfig
+from recsys.config.schema_stages import StageConfig
+from recsys.foundations import ConfigError
+
+BENCHMARKS = ("step", "loss", "sampler", "batches", "search", "read")
+
+
+def _check_sizes(group: str, config: Any) -> None:
+    """Check that every number of a group is at least 1, and every list holds one."""
+    for item in fields(config):
+        key, value = f"{group}.{item.name}", getattr(config, item.name)
+        numbers = value if isinstance(value, list) else [value]
+        if not numbers:
+            raise ConfigError(f"{key} must hold at least one number, got none.")
+        for number in numbers:
+            at_least(key, number, 1)
+
+
+@dataclass(kw_only=True)
+class StepBenchmarkConfig:
+    """A training step of the model group, with the optimizer group, on the mixed loss."""
+
+    catalogue_sizes: list[int] = MISSING
+    num_users: int = MISSING
+    batch_size: int = MISSING
+    num_sampled: int = MISSING
+    steps: int = MISSING  # a round
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check_sizes("step", self)
+
+
+@dataclass(kw_only=True)
+class LossBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_loss."""
+
+    batch_size: int = MISSING
+    num_sampled: list[int] = MISSING
+    dim: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check_sizes("loss", self)
+
+
+@dataclass(kw_only=True)
+class SamplerBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_sampler."""
+
+    catalogue_size: int = MISSING
+    num_draws: int = MISSING  # candidates a draw
+    draws: int = MISSING  # a round
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check_sizes("sampler", self)
+
+
+@dataclass(kw_only=True)
+class BatchesBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_batches."""
+
+    num_rows: int = MISSING
+    num_users: int = MISSING
+    num_items: int = MISSING
+    history_length: int = MISSING
+    batch_size: int = MISSING
+    batches: int = MISSING  # a round
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check_sizes("batches", self)
+
+
+@dataclass(kw_only=True)
+class SearchBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_search."""
+
+    catalogue_size: int = MISSING
+    dim: int = MISSING
+    num_queries: int = MISSING
+    k: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check_sizes("search", self)
+
+
+@dataclass(kw_only=True)
+class ReadBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_read."""
+
+    num_rows: int = MISSING
+    num_users: int = MISSING
+    num_items: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check_sizes("read", self)
+
+
+@dataclass(kw_only=True)
+class BenchmarkConfig(StageConfig):
+    """Measure rates and ratios on this machine."""
+
+    name: str = MISSING
+    rounds: int = MISSING
+    model: ModelConfig = MISSING
+    optimizer: OptimizerConfig = MISSING
+    step: StepBenchmarkConfig = MISSING
+    loss: LossBenchmarkConfig = MISSING
+    sampler: SamplerBenchmarkConfig = MISSING
+    batches: BatchesBenchmarkConfig = MISSING
+    search: SearchBenchmarkConfig = MISSING
+    read: ReadBenchmarkConfig = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the choices."""
+        super().__post_init__()
+        one_of("name", self.name, ("all", *BENCHMARKS))
+        at_least("rounds", self.rounds, 1)

@@ -1,0 +1,107 @@
+"""The stage `benchmark` in tiny sizes: its structure, never its times."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.benchmark import benchmark
+from recsys.config import BenchmarkConfig, compose_config
+from recsys.foundations import ConfigError
+
+TINY = {
+    "threads": 1,
+    "rounds": 2,
+    "model.embedding_dim": 4,
+    "step.catalogue_sizes": [50, 20],
+    "step.num_users": 30,
+    "step.batch_size": 8,
+    "step.num_sampled": 6,
+    "step.steps": 2,
+    "loss.batch_size": 16,
+    "loss.num_sampled": [32, 64],
+    "loss.dim": 4,
+    "sampler.catalogue_size": 100,
+    "sampler.num_draws": 10,
+    "sampler.draws": 2,
+    "batches.num_rows": 100,
+    "batches.num_users": 10,
+    "batches.num_items": 20,
+    "batches.history_length": 3,
+    "batches.batch_size": 30,
+    "batches.batches": 10,
+    "search.catalogue_size": 50,
+    "search.dim": 4,
+    "search.num_queries": 5,
+    "search.k": 7,
+    "read.num_rows": 200,
+    "read.num_users": 20,
+    "read.num_items": 30,
+}
+
+
+def run_stage(folder: Path, **settings: Any) -> dict[str, Any]:
+    keys = {name.replace("__", "."): value for name, value in settings.items()}
+    cfg = compose_config("benchmark", BenchmarkConfig, TINY | keys)
+    benchmark(cfg, folder)
+    written: dict[str, Any] = json.loads((folder / "benchmark.json").read_text())["results"]
+    return written
+
+
+def test_measures_everything_that_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = run_stage(tmp_path)
+    pairs = {
+        name: [(ratio["first"], ratio["second"]) for ratio in one["ratios"]]
+        for name, one in results.items()
+    }
+    assert pairs == {
+        "step": [("50 items", "20 items")],
+        "loss": 2 * [("blocked, S=32", "dense [B, S], S=32")]
+        + 2 * [("blocked, S=64", "dense [B, S], S=64")],
+        "sampler": [("alias table", "searchsorted"), ("alias table", "torch.multinomial")],
+        "batches": [("batches with histories", "bare gather")],
+        "search": [("exact search", "product and topk")],
+        "read": [("CSV", "CSV, bare"), ("Parquet", "Parquet, bare")],
+    }
+    for one in results.values():
+        for measurement in one["measurements"].values():
+            assert len(measurement["seconds"]) == 2
+            assert measurement["units_per_second"] > 0
+    assert results["step"]["measurements"]["50 items"]["units"] == 16
+    assert results["batches"]["measurements"]["bare gather"]["units"] == 100  # one short batch
+    assert results["loss"]["measurements"]["dense [B, S], S=32"]["peak_bytes"] > 16 * 32 * 4
+    assert "product and topk" in capsys.readouterr().out
+
+
+def test_all_logits_at_once_take_memory_with_the_sample_and_blocks_do_not(tmp_path: Path) -> None:
+    sizes = {"loss__batch_size": 1024, "loss__num_sampled": [16384, 32768], "rounds": 1}
+    measured = run_stage(tmp_path, name="loss", **sizes)["loss"]["measurements"]
+    peaks = {name: one["peak_bytes"] for name, one in measured.items()}
+    logits = 1024 * 16384 * 4
+    assert peaks["dense [B, S], S=32,768"] > 2 * logits
+    assert peaks["blocked, S=32,768"] < logits / 2
+
+
+def test_runs_the_one_that_is_named_with_other_groups(tmp_path: Path) -> None:
+    results = run_stage(tmp_path, name="step", optimizer="adam", model="factorization")
+    assert list(results) == ["step"]
+    clipped = run_stage(tmp_path, name="step", optimizer__gradient_clip=1.0)
+    assert list(clipped) == ["step"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("name", "speed", "name must be one of all, step, loss, sampler, batches, search, read"),
+        ("rounds", 0, "rounds must be at least 1"),
+        ("step.catalogue_sizes", [], "step.catalogue_sizes must hold at least one number"),
+        ("loss.num_sampled", [0], r"loss\.num_sampled must be at least 1"),
+        ("search.k", 0, "search.k must be at least 1"),
+    ],
+)
+def test_refuses_impossible_settings_by_name(key: str, value: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        compose_config("benchmark", BenchmarkConfig, {key: value})
