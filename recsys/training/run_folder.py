@@ -33,5 +33,9 @@ class RunFolder:
         self.tracked_run: str | None = read_json(self._file)["tracked_run"] if started else None
 
     def begin(self, tracked_run: str | None, settings: dict[str, Any]) -> None:
-        """Note the run's settings and its id in the tracking store, to resume it by."""
-        write_json(self._file, {"tracked_run": tracked_run, "settings": settings})
+        """Note the run's settings and its id in the tracking store, to resume it by.
+
+        A run that goes on without a store keeps the id that it had.
+        """
+        kept = self.tracked_run if tracked_run is None else tracked_run
+        write_json(self._file, {"tracked_run": kept, "settings": settings})

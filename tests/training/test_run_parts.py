@@ -1,0 +1,160 @@
+"""The parts around the loop: the run's folder, its device, validation, what a run comes to."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from recsys.data import FeatureTable, PreparedDataset
+from recsys.foundations import ConfigError, read_json
+from recsys.models import QueryInputs
+from recsys.tracking import NullTracker
+from recsys.training import (
+    FitResult,
+    RunFolder,
+    TrainingRun,
+    Validator,
+    choose_device,
+    log_outcome,
+    scores_of,
+)
+
+MakeRun = Callable[..., TrainingRun]
+
+
+def test_a_new_folder_takes_a_run_and_is_then_taken(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    RunFolder(path, resume=False).begin("abc", {"seed": 0})
+    assert read_json(path / "run.json") == {"tracked_run": "abc", "settings": {"seed": 0}}
+    with pytest.raises(ConfigError, match=r"run_dir=.*/run holds a run already; .* resume=true"):
+        RunFolder(path, resume=False)
+    assert RunFolder(path, resume=True).tracked_run == "abc"
+
+
+def test_a_folder_with_other_files_takes_a_run(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    RunFolder(tmp_path, resume=False).begin(None, {})
+    assert RunFolder(tmp_path, resume=True).tracked_run is None
+
+
+def test_there_is_nothing_to_resume_in_an_empty_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"resume=true, but run_dir=.* holds no run"):
+        RunFolder(tmp_path, resume=True)
+
+
+def test_a_run_resumed_without_tracking_keeps_the_run_it_was_tracked_as(tmp_path: Path) -> None:
+    RunFolder(tmp_path, resume=False).begin("abc", {})
+    RunFolder(tmp_path, resume=True).begin(None, {})
+    assert RunFolder(tmp_path, resume=True).tracked_run == "abc"
+
+
+def test_the_device_is_the_best_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cuda, mps, best in [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=cuda: there)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda there=mps: there)
+        assert choose_device("auto").type == best
+        assert choose_device("cpu").type == "cpu"
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    with pytest.raises(
+        ConfigError, match="trainer.device is 'cuda', but this machine offers: mps, cpu"
+    ):
+        choose_device("cuda")
+
+
+def slow_recall(run: TrainingRun, dataset: PreparedDataset, k: int) -> float:
+    """Rank all candidates of each validation user in a loop; ties stand in the order of rows."""
+    model = run.step.model
+    model.eval()
+    recalls = []
+    items = dataset.items.features.take(np.arange(dataset.num_items))
+    with torch.no_grad():
+        catalogue = model.embed_candidates(torch.arange(dataset.num_items), items)
+        for user in np.unique(dataset.validation.users):
+            history = dataset.train.items[dataset.train.users == user]
+            newest = history[::-1][:5]
+            padded = np.full((1, 5), -1, np.int64)
+            padded[0, : len(newest)] = newest
+            row = np.array([user])
+            nothing = FeatureTable.missing(dataset.context_schema, 1)
+            features = dataset.users.features.take(row)
+            query = model.embed_queries(QueryInputs(row, padded, features, nothing))
+            scores = (query @ catalogue.T)[0].double().numpy()
+            scores[history] = -np.inf
+            best = np.argsort(-scores, kind="stable")[:k]
+            truth = set(dataset.validation.items[dataset.validation.users == user].tolist())
+            recalls.append(len(truth & set(best.tolist())) / len(truth))
+    return float(np.mean(recalls))
+
+
+def test_validation_recall_is_that_of_a_slow_loop(
+    make_run: MakeRun, dataset: PreparedDataset
+) -> None:
+    run = make_run()
+    for k in (1, 5, 10):
+        recall = Validator(dataset, k=k, max_users=None, seed=0).recall(run.step.model)
+        assert recall == pytest.approx(slow_recall(run, dataset, k), abs=1e-12)
+
+
+def test_validation_on_some_users_is_the_same_draw_each_time(
+    make_run: MakeRun, dataset: PreparedDataset
+) -> None:
+    model = make_run().step.model
+
+    def recall(max_users: int, seed: int = 0) -> float | None:
+        return Validator(dataset, k=10, max_users=max_users, seed=seed).recall(model)
+
+    assert recall(7) == recall(7)
+    assert len({recall(1, seed) for seed in range(20)}) == 2  # one user's is 0 or 1
+    assert recall(10_000) == Validator(dataset, k=10, max_users=None, seed=3).recall(model)
+
+
+def test_an_empty_validation_part_has_no_recall(
+    make_run: MakeRun, dataset: PreparedDataset
+) -> None:
+    nothing = dataset.validation.take(np.zeros(0, np.int64))
+    empty = PreparedDataset(**{**vars(dataset), "validation": nothing})
+    assert Validator(empty, k=5, max_users=3, seed=0).recall(make_run().step.model) is None
+
+
+class FakeReport:
+    """A report of two numbers."""
+
+    def __init__(self) -> None:
+        self.about = {"part": "test"}
+
+    def flat_metrics(self) -> dict[str, float]:
+        return {"recall_at_10": 0.25, "coverage_at_10": 0.5}
+
+
+def test_scores_stand_by_part() -> None:
+    result = FitResult([], 3, 0.5, 10)
+    report: Any = FakeReport()
+    metrics = {"recall_at_10": 0.25, "coverage_at_10": 0.5}
+    assert scores_of(result, report) == {"validation": {"recall_at_10": 0.5}, "test": metrics}
+    assert scores_of(FitResult([], 3, None, 10), None) == {}
+
+
+class Recorder(NullTracker):
+    """A tracker that remembers the files."""
+
+    def __init__(self) -> None:
+        self.files: list[Path] = []
+
+    def log_artifact(self, path: Path, folder: str | None = None) -> None:
+        self.files.append(path)
+
+
+def test_without_a_report_the_bundle_alone_is_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tracker = Recorder()
+    log_outcome(tracker, tmp_path, FitResult([], 1, None, 10), None, tmp_path / "bundle")
+    assert tracker.files == [tmp_path / "bundle"]
+    assert "the part to evaluate on is empty: there is no report" in caplog.messages
