@@ -168,9 +168,9 @@ def _check_finite(total: Tensor, batch: TrainingBatch, position: Position) -> No
         return
     raise TrainingError(
         f"the loss is {float(total.detach())} at step {position.step + 1} "
-        f"(epoch {position.epoch + 1}, users {batch.users[:5].tolist()}..., items {batch.positives[:5].tolist()}...); "
-        "the last checkpoint is kept. A lower optimizer.learning_rate or "
-        "optimizer.gradient_clip=1 often helps."
+        f"(epoch {position.epoch + 1}, users {batch.users[:5].tolist()}..., "
+        f"items {batch.positives[:5].tolist()}...); the last checkpoint is kept. "
+        "A lower optimizer.learning_rate or optimizer.gradient_clip=1 often helps."
     )
 
 

@@ -63,7 +63,7 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     with pytest.raises(
-        ConfigError, match="trainer.device is 'cuda', but this machine offers: mps, cpu"
+        ConfigError, match=r"trainer\.device is 'cuda', but this machine offers: mps, cpu"
     ):
         choose_device("cuda")
 
