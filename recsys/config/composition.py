@@ -63,11 +63,20 @@ def _grammar(override: str) -> str:
         return f"{override!r} is not a setting: write NAME=VALUE."
     if not re.fullmatch(r"[~+]*[\w./@:-]+", key, re.ASCII):
         return f"{key!r} is not the name of a setting, in {override!r}."
-    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    text = quoted(value, mark='"')
     return (
         f"{key}: the value {value!r} holds characters that need quotes: "
-        f"write '{key}=\"{quoted}\"', with both kinds."
+        f"write '{key}={text}', with both kinds."
     )
+
+
+def quoted(text: str, *, mark: str) -> str:
+    """Write a text in Hydra's grammar, between quotes of the kind `mark`.
+
+    A quote inside gets a backslash, and so do backslashes that stand right before one.
+    """
+    inner = re.sub(rf"(\\*)({mark}|\Z)", lambda m: m[1] * 2 + (m[2] and f"\\{mark}"), text)
+    return f"{mark}{inner}{mark}"
 
 
 def explain_group(error: ValueError, overrides: Sequence[str]) -> str:
@@ -130,6 +139,8 @@ def _setting(error: OmegaConfBaseException) -> str:
         return f"{key} is not a setting{_hint(key, error.parent_node)}"
     if "is not a ListConfig" in first:
         return f"{key} must be a list, got {error.value!r}: write {key}=[{error.value}]."
+    if "is not Optional" in first:
+        return f"{key} must not be null."
     wanted = re.search(r"could not be converted to (\w+)", first)
     if wanted:
         kind = _TYPES.get(wanted[1], f"of type {wanted[1]}")

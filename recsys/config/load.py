@@ -22,7 +22,7 @@ from recsys.config import (
     schema_stages,
     schema_training,
 )
-from recsys.config.composition import explain
+from recsys.config.composition import explain, explain_group, quoted
 from recsys.foundations import ConfigError
 
 Config = TypeVar("Config", bound=schema_stages.StageConfig)
@@ -106,7 +106,7 @@ def load(tree: DictConfig, schema: type[Config], *, folder: Path | None = None) 
         raise ConfigError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     if not isinstance(config, schema):
         raise ConfigError(f"the settings do not make a {schema.__name__}.")
-    _resolve_paths(config, folder or Path.cwd())
+    _resolve_paths(config, folder or Path.cwd(), "")
     return config
 
 
@@ -128,6 +128,8 @@ def compose_config(stage: str, schema: type[Config], settings: Mapping[str, Any]
             tree = compose(stage, overrides=overrides)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error) or str(error)) from error
+    except ValueError as error:
+        raise ConfigError(explain_group(error, overrides)) from error
     return load(tree, schema)
 
 
@@ -138,27 +140,30 @@ def _literal(value: Any) -> str:
             return "null"
         case bool():
             return str(value).lower()
-        case int() | float():
-            return repr(value)
+        case int():
+            return repr(int(value))
+        case float():  # also NumPy's
+            return repr(float(value))
         case Mapping():
             return "{" + ",".join(f"{key}:{_literal(item)}" for key, item in value.items()) + "}"
         case list() | tuple():
             return "[" + ",".join(map(_literal, value)) + "]"
         case _:
-            text = str(value).replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{text}'"
+            return quoted(str(value), mark="'")
 
 
-def _resolve_paths(config: Any, folder: Path) -> None:
+def _resolve_paths(config: Any, folder: Path, prefix: str) -> None:
     for item in dataclasses.fields(config):
         value = getattr(config, item.name)
         if item.metadata.get("path"):
+            if value == "":
+                raise ConfigError(f"{prefix}{item.name} must not be empty.")
             path = _absolute(value, folder)
             is_word = value in item.metadata.get("words", ())
             is_id = item.metadata.get("or_id", False) and not Path(path).is_file()
             setattr(config, item.name, value if is_word or is_id else path)
         elif dataclasses.is_dataclass(value):
-            _resolve_paths(value, folder)
+            _resolve_paths(value, folder, f"{prefix}{item.name}.")
 
 
 def _absolute(value: Any, folder: Path) -> Any:

@@ -6,8 +6,8 @@ from recsys.foundations import ConfigError
 
 
 def at_least(key: str, value: float, least: float) -> None:
-    """Check a lower bound; NaN is refused."""
-    if not value >= least:
+    """Check a lower bound; NaN and infinity are refused."""
+    if not least <= value < float("inf"):
         raise ConfigError(f"{key} must be at least {least:g}, got {value}.")
 
 
@@ -21,6 +21,12 @@ def share(key: str, value: float) -> None:
     """Check a share in [0, 1)."""
     if not 0 <= value < 1:
         raise ConfigError(f"{key} must be at least 0 and below 1, got {value}.")
+
+
+def between(key: str, value: float, low: float, high: float) -> None:
+    """Check that a number lies between two bounds, neither of which it may be."""
+    if not low < value < high:
+        raise ConfigError(f"{key} must lie between {low:g} and {high:g}, got {value}.")
 
 
 def one_of(key: str, value: str, choices: Collection[str]) -> None:

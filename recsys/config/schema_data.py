@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import at_least, one_of, share
+from recsys.config.ranges import at_least, between, one_of, share
 from recsys.data import FeatureOptions
 from recsys.foundations import ArgumentError, ConfigError
 
@@ -118,7 +118,10 @@ class TableConfig(DatasetConfig):
         for key in ("interactions", "items", "users", "train", "validation", "test"):
             _check_paths(f"dataset.{key}", getattr(self, key))
         if self.interactions is None and self.train is None:
-            raise ConfigError("dataset.interactions must name a file or folder, got null.")
+            raise ConfigError(
+                "dataset.interactions must be given: dataset.interactions=FILE; or, with "
+                "split=given, dataset.train=FILE."
+            )
         if self.interactions is not None and self.train is not None:
             raise ConfigError("dataset.interactions and dataset.train exclude each other.")
 
@@ -147,7 +150,7 @@ class SplitConfig:
         one_of("split.rule", self.rule, rules)
         share("split.validation_share", self.validation_share)
         share("split.test_share", self.test_share)
-        share("split.fold_in", self.fold_in)
+        between("split.fold_in", self.fold_in, 0, 1)
         if not self.validation_share + self.test_share < 1:
             total = self.validation_share + self.test_share
             raise ConfigError(

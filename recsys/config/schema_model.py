@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import above, at_least, one_of, share
+from recsys.config.ranges import above, at_least, between, one_of, share
 from recsys.foundations import ConfigError
 
 
@@ -96,11 +96,9 @@ class TemperatureConfig:
         """Check the ranges."""
         above("model.temperature.initial", self.initial, 0)
         above("model.temperature.minimum", self.minimum, 0)
-        if self.learned and not self.minimum <= self.initial <= self.maximum:
-            raise ConfigError(
-                "model.temperature.initial must lie between model.temperature.minimum and "
-                f"model.temperature.maximum, got {self.initial}."
-            )
+        above("model.temperature.maximum", self.maximum, 0)
+        if self.learned:
+            between("model.temperature.initial", self.initial, self.minimum, self.maximum)
 
 
 @dataclass(kw_only=True)
@@ -127,6 +125,12 @@ class ModelConfig:
         one_of("model.normalization", self.normalization, ("none", "batch_norm", "layer_norm"))
         share("model.feature_dropout", self.feature_dropout)
         above("model.init_std", self.init_std, 0)
+        history = self.user_tower.history
+        if history.encoder != "none" and history.table == "shared" and not self.item_tower.use_id:
+            raise ConfigError(
+                "model.user_tower.history.table=shared reads the vectors of item ids, which "
+                "model.item_tower.use_id=false leaves out; set it to own."
+            )
 
 
 @dataclass(kw_only=True)

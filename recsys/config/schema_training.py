@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import at_least, one_of
+from recsys.config.ranges import at_least, between, one_of
 from recsys.foundations import ConfigError
 from recsys.index import IndexSettings
 
@@ -81,10 +81,7 @@ class EvaluationConfig:
         one_of("evaluation.part", self.part, ("validation", "test"))
         check_ks("evaluation.k", self.k)
         at_least("evaluation.num_bootstrap", self.num_bootstrap, 1)
-        if not 0 < self.confidence < 1:
-            raise ConfigError(
-                f"evaluation.confidence must lie between 0 and 1, got {self.confidence}."
-            )
+        between("evaluation.confidence", self.confidence, 0, 1)
 
 
 def check_ks(key: str, value: Any) -> None:
