@@ -236,6 +236,7 @@ def test_reads_numbers_from_the_text_of_a_csv_file() -> None:
     schema = FeatureSchema.fit(table, {"price": FeatureOptions(kind="numeric")})
     # Mean 2 and standard deviation 1 over the two numbers; an empty text is a missing number.
     encoded = schema.encode(table).columns["price"]
+    assert isinstance(encoded, np.ndarray)
     assert np.array_equal(encoded, np.array([-1, 1, np.nan, np.nan], np.float32), equal_nan=True)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from recsys.foundations import ArgumentError, ConfigError, TrackingError
 from recsys.tracking import MlflowTracker, NullTracker, Tracker, mlflow_tracker
