@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -28,7 +29,13 @@ from recsys.foundations import ConfigError
 Config = TypeVar("Config", bound=schema_stages.StageConfig)
 
 _SQLITE = "sqlite:///"
-_STARTED = f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}-{uuid.uuid4().hex[:6]}"  # one a process
+
+
+def _stamp() -> str:
+    return f"{datetime.now():%Y-%m-%d_%H-%M-%S-%f}-{uuid.uuid4().hex[:6]}"
+
+
+_STARTED = _stamp()  # one a process: a command composes its settings more than once
 
 _STAGES = {
     "prepare": schema_stages.PrepareConfig,
@@ -122,7 +129,10 @@ def compose_config(stage: str, schema: type[Config], settings: Mapping[str, Any]
         ConfigError: As `load`.
     """
     register_schemas()
+    now = _stamp()
+    OmegaConf.register_new_resolver("started", lambda: now, replace=True)
     overrides = [f"{key}={_literal(value)}" for key, value in settings.items()]
+    outer, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # we may be in an app
     try:
         with initialize_config_module(config_module="recsys.conf", version_base="1.3"):
             tree = compose(stage, overrides=overrides)
@@ -130,6 +140,8 @@ def compose_config(stage: str, schema: type[Config], settings: Mapping[str, Any]
         raise ConfigError(explain(error) or str(error)) from error
     except ValueError as error:
         raise ConfigError(explain_group(error, overrides)) from error
+    finally:
+        GlobalHydra.instance().hydra = outer
     return load(tree, schema)
 
 

@@ -1,0 +1,291 @@
+"""What each schema refuses, with the key in the sentence, before any data is read."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recsys.config import (
+    BaselinesConfig,
+    EvaluateConfig,
+    NeighboursConfig,
+    PrepareConfig,
+    RecommendConfig,
+    ReindexConfig,
+    ServeConfig,
+    TrainConfig,
+    compose_config,
+)
+from recsys.foundations import ConfigError
+
+REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "train": [
+        # misspelt
+        ({"trainer.epocs": 3}, "trainer.epocs is not a setting; did you mean trainer.epochs?"),
+        ({"sed": 3}, "sed is not a setting; did you mean seed?"),
+        ({"tracking.url": "x"}, "tracking.url is not a setting"),
+        ({"loss": "in_batch", "loss.num_sampled": 3}, "it belongs to loss=sampled_softmax"),
+        # a choice that is none
+        ({"loss": "sampled"}, "loss=sampled is not a choice; did you mean sampled_softmax?"),
+        ({"loss": 1}, "a group takes the name of one of its choices, got loss=1."),
+        ({"experiment": "tiney"}, "experiment=tiney is not a choice; did you mean tiny?"),
+        # a wrong type
+        ({"trainer.epochs": "x"}, "trainer.epochs must be an integer, got 'x'."),
+        ({"trainer.epochs": 1.5}, "trainer.epochs must be an integer, got 1.5."),
+        ({"optimizer.learning_rate": "fast"}, "optimizer.learning_rate must be a number, got 'f"),
+        ({"seed": None}, "seed must not be null."),
+        ({"evaluation.k": 5}, "evaluation.k must be a list, got 5: write evaluation.k=[5]."),
+        ({"model.user_tower.hidden": [8, "x"]}, "model.user_tower.hidden[1] must be an integer"),
+        # ranges
+        ({"threads": 0}, "threads must be at least 1, got 0."),
+        ({"run_dir": ""}, "run_dir must not be empty."),
+        ({"dataset_dir": ""}, "dataset_dir must not be empty."),
+        ({"trainer.epochs": 0}, "trainer.epochs must be at least 1, got 0."),
+        ({"trainer.batch_size": 0}, "trainer.batch_size must be at least 1, got 0."),
+        (
+            {"trainer.device": "tpu"},
+            "trainer.device must be one of auto, cpu, cuda, mps, got 'tpu'",
+        ),
+        ({"trainer.validate_at": 0}, "trainer.validate_at must be at least 1, got 0."),
+        ({"trainer.validation_users": 0}, "trainer.validation_users must be at least 1, got 0."),
+        ({"trainer.patience": -1}, "trainer.patience must be at least 0, got -1."),
+        ({"trainer.checkpoint_steps": -1}, "trainer.checkpoint_steps must be at least 0, got -1"),
+        ({"history.ties": "keep"}, "history.ties must be one of include, exclude, got 'keep'."),
+        ({"model.embedding_dim": 0}, "model.embedding_dim must be at least 1, got 0."),
+        ({"model.combine": "max"}, "model.combine must be one of sum, concat, got 'max'."),
+        ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, got 1.0."),
+        ({"model.feature_dropout": 1}, "model.feature_dropout must be at least 0 and below 1"),
+        ({"model.normalization": "group"}, "model.normalization must be one of none, batch_norm"),
+        ({"model.init_std": 0}, "model.init_std must be above 0, got 0.0."),
+        ({"model.temperature.initial": 0}, "model.temperature.initial must be above 0, got 0.0."),
+        (
+            {"model.temperature.learned": True, "model.temperature.initial": 20},
+            "model.temperature.initial must lie between 0.01 and 10, got 20.0.",
+        ),
+        ({"model.user_tower.id_dropout": 1}, "model.user_tower.id_dropout must be at least 0 and"),
+        ({"model.user_tower.features": "age"}, "model.user_tower.features must be `all` or a list"),
+        ({"model.user_tower.context": [1]}, "model.user_tower.context must be `all` or a list"),
+        ({"model.user_tower.hidden": [0]}, "model.user_tower.hidden must hold widths of at least"),
+        ({"model.item_tower.hidden": [0]}, "model.item_tower.hidden must hold widths of at least"),
+        (
+            {"model.user_tower.history.encoder": "gru"},
+            "model.user_tower.history.encoder must be one of none, mean, recency, got 'gru'.",
+        ),
+        ({"model.user_tower.history.length": 0}, "model.user_tower.history.length must be at le"),
+        ({"model.user_tower.history.decay": 0}, "model.user_tower.history.decay must be above 0"),
+        ({"model.user_tower.history.exponent": 2}, "model.user_tower.history.exponent must be fr"),
+        ({"model.user_tower.history.dropout": 1}, "model.user_tower.history.dropout must be at l"),
+        ({"model.user_tower.history.table": "x"}, "model.user_tower.history.table must be one of"),
+        (
+            {"model.user_tower.history.table": "shared", "model.item_tower.use_id": False},
+            "model.user_tower.history.table=shared reads the vectors of item ids, which "
+            "model.item_tower.use_id=false leaves out",
+        ),
+        ({"loss.log_q": "yes"}, "loss.log_q must be one of standard, none, got 'yes'."),
+        ({"loss.num_sampled": 0}, "loss.num_sampled must be at least 1, got 0."),
+        ({"sampler.alpha": 2}, "sampler.alpha must lie between -1 and 1.5, got 2.0."),
+        ({"sampler.alpha": float("nan")}, "sampler.alpha must lie between -1 and 1.5, got nan."),
+        ({"optimizer.name": "lion"}, "optimizer.name must be one of rowwise_adagrad, adagrad"),
+        ({"optimizer.learning_rate": 0}, "optimizer.learning_rate must be above 0, got 0.0."),
+        ({"optimizer.learning_rate": float("inf")}, "optimizer.learning_rate must be above 0"),
+        ({"optimizer.dense_learning_rate": -1}, "optimizer.dense_learning_rate must be above 0"),
+        ({"optimizer.weight_decay": -1}, "optimizer.weight_decay must be at least 0, got -1.0."),
+        ({"optimizer.weight_decay": float("inf")}, "optimizer.weight_decay must be at least 0"),
+        ({"optimizer.dense_weight_decay": -1}, "optimizer.dense_weight_decay must be at least 0"),
+        ({"optimizer.schedule": "step"}, "optimizer.schedule must be one of constant, linear_w"),
+        ({"optimizer.warmup_share": 1}, "optimizer.warmup_share must be at least 0 and below 1"),
+        ({"optimizer.gradient_clip": -1}, "optimizer.gradient_clip must be at least 0, got -1.0."),
+        ({"index.kind": "hnws"}, "index.kind must be one of auto, flat, hnsw, ivf_flat, ivf_pq"),
+        ({"index.m": 1}, "index.m must be from 2 to 512, got 1."),
+        ({"evaluation.part": "train"}, "evaluation.part must be one of validation, test, got 'tr"),
+        ({"evaluation.k": []}, "evaluation.k must hold numbers of at least 1, got []."),
+        ({"evaluation.k": [0, 5]}, "evaluation.k must hold numbers of at least 1, got [0, 5]."),
+        ({"evaluation.num_bootstrap": 0}, "evaluation.num_bootstrap must be at least 1, got 0."),
+        ({"evaluation.confidence": 1}, "evaluation.confidence must lie between 0 and 1, got 1.0."),
+        ({"tracking": "mlflow", "tracking.uri": ""}, "tracking.uri must not be empty."),
+        (
+            {"tracking": "mlflow", "tracking.experiment": ""},
+            "tracking.experiment must not be empty",
+        ),
+        ({"tracking": "mlflow", "tracking.on_error": "x"}, "tracking.on_error must be one of fail"),
+        # what excludes what
+        (
+            {"trainer.batch_size": 1, "loss": "in_batch"},
+            "trainer.batch_size must be at least 2 for loss=in_batch, got 1",
+        ),
+    ],
+    "prepare": [
+        ({"dataset.num_users": 0}, "dataset.num_users must be at least 1, got 0."),
+        ({"dataset.zipf_exponent": -1}, "dataset.zipf_exponent must be at least 0, got -1.0."),
+        ({"dataset.min_user_interactions": 0}, "dataset.min_user_interactions must be at least 1"),
+        ({"dataset.min_item_interactions": 0}, "dataset.min_item_interactions must be at least 1"),
+        ({"dataset.duplicates": "none"}, "dataset.duplicates must be one of auto, keep_first"),
+        ({"dataset.on_bad_rows": "fix"}, "dataset.on_bad_rows must be one of error, drop, got 'f"),
+        ({"dataset.archive": "x"}, "it belongs to dataset=ml-100k"),
+        ({"split": "temporl"}, "split=temporl is not a choice; did you mean temporal?"),
+        ({"split.rule": "last"}, "split.rule must be one of auto, temporal, leave_last_out"),
+        ({"split.validation_share": 1}, "split.validation_share must be at least 0 and below 1"),
+        ({"split.test_share": -0.1}, "split.test_share must be at least 0 and below 1, got -0.1."),
+        (
+            {"split.validation_share": 0.5, "split.test_share": 0.5},
+            "split.validation_share + split.test_share must be below 1, got 1.",
+        ),
+        ({"split.fold_in": 0}, "split.fold_in must lie between 0 and 1, got 0.0."),
+        ({"split": "given"}, "split.rule=given does not go with dataset.train=None"),
+        ({"+features.items.x.kind": "txt"}, "features.items.x: features: `kind` must be one of"),
+        ({"+features.items.x.knd": "text"}, "features.items.x must be a kind, or hold kind"),
+        ({"+features.items.x.min_count": 0}, "features.items.x: features: `min_count` must be at"),
+        ({"dataset": "table"}, "dataset.interactions must be given: dataset.interactions=FILE"),
+        (
+            {"dataset": "table", "dataset.interactions": ""},
+            "dataset.interactions must be a path or a list of paths, got ''.",
+        ),
+        (
+            {"dataset": "table", "dataset.interactions": 3},
+            "dataset.interactions must be a path or a list of paths, got 3.",
+        ),
+        (
+            {"dataset": "table", "dataset.interactions": ["a", 3]},
+            "dataset.interactions must be a path or a list of paths, got ['a', 3].",
+        ),
+        (
+            {"dataset": "table", "dataset.train": "t.csv"},
+            "split=given and dataset.train need each other.",
+        ),
+        (
+            {"dataset": "table", "dataset.interactions": "x.csv", "split": "given"},
+            "split=given and dataset.train need each other.",
+        ),
+        (
+            {"dataset": "table", "dataset.interactions": "x.csv", "dataset.train": "t.csv"},
+            "dataset.interactions and dataset.train exclude each other.",
+        ),
+        (
+            {"dataset": "table", "dataset.interactions": "x", "dataset.timestamp_unit": "min"},
+            "dataset.timestamp_unit must be one of auto, s, ms, us, ns, iso, order, got 'min'.",
+        ),
+        (
+            {"dataset": "table", "dataset.interactions": "x", "dataset.events": ["buy"]},
+            "dataset.events needs dataset.columns.event, which is null.",
+        ),
+        (
+            {"dataset": "table", "dataset.interactions": "x", "dataset.file.format": "json"},
+            "dataset.file.format must be one of auto, csv, tsv, parquet, got 'json'.",
+        ),
+        (
+            {
+                "dataset": "table",
+                "dataset.interactions": "x",
+                "dataset.timestamp_unit": "order",
+                "split": "temporal",
+            },
+            "split.rule=temporal needs a clock; dataset.timestamp_unit=order has none.",
+        ),
+    ],
+    "evaluate": [
+        ({"tracking": "none"}, "evaluate needs bundle=, or ranked= and truth=, and not both."),
+        ({"bundle": "b", "ranked": "r", "truth": "t"}, "evaluate needs bundle=, or ranked="),
+        ({"ranked": "r"}, "ranked and truth need each other."),
+        ({"bundle": "b", "k": [0]}, "k must hold numbers of at least 1, got [0]."),
+        ({"bundle": ""}, "bundle must not be empty."),
+    ],
+    "recommend": [
+        ({"output": "x.parquet"}, "bundle must be given: bundle="),
+        ({"bundle": "b"}, "output must be given: output="),
+        ({"bundle": "b", "output": "x", "k": 0}, "k must be at least 1, got 0."),
+        ({"bundle": "b", "output": ""}, "output must not be empty."),
+        ({"bundle": "b", "output": "x", "exclude_seen": "some"}, "exclude_seen: Value 'some'"),
+        ({"bundle": "b", "output": "x", "timestamp_unit": "h"}, "timestamp_unit must be one of"),
+        ({"bundle": "b", "output": "x", "on_bad_rows": "x"}, "on_bad_rows must be one of error"),
+    ],
+    "neighbours": [
+        ({"items": "1"}, "bundle must be given: bundle="),
+        ({"bundle": "b", "k": 0}, "k must be at least 1, got 0."),
+    ],
+    "index": [
+        ({"index": "hnsw"}, "bundle must be given: bundle="),
+        ({"bundle": "b", "index": "annoy"}, "index=annoy is not a choice."),
+        ({"bundle": "b", "index": "ivf_pq", "index.code_bits": 3}, "index.code_bits must be"),
+    ],
+    "serve": [
+        ({"port": 80}, "bundle must be given: bundle="),
+        ({"bundle": "b", "port": 70_000}, "port must lie between 0 and 65535, got 70000."),
+        ({"bundle": "b", "max_k": 0}, "max_k must be at least 1, got 0."),
+    ],
+    "baselines": [
+        ({"validate_at": 0}, "validate_at must be at least 1, got 0."),
+    ],
+}
+SCHEMAS: dict[str, Any] = {
+    "train": TrainConfig,
+    "prepare": PrepareConfig,
+    "evaluate": EvaluateConfig,
+    "recommend": RecommendConfig,
+    "neighbours": NeighboursConfig,
+    "index": ReindexConfig,
+    "serve": ServeConfig,
+    "baselines": BaselinesConfig,
+}
+MADE_UP = {"dataset": "synthetic", "tracking": "none"}
+
+
+def compose(stage: str, settings: dict[str, Any]) -> Any:
+    """Compose, on made-up data where the stage has a data set."""
+    made_up: dict[str, Any] = {}
+    if stage in ("train", "prepare", "baselines"):
+        made_up = {"dataset": "synthetic"} if stage == "prepare" else MADE_UP
+    return compose_config(stage, SCHEMAS[stage], {**made_up, **settings})
+
+
+@pytest.mark.parametrize("stage", REFUSED)
+def test_a_refusal_names_the_key(stage: str) -> None:
+    for settings, words in REFUSED[stage]:
+        with pytest.raises(ConfigError) as refusal:
+            compose(stage, settings)
+        assert words in str(refusal.value), settings
+        assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "decay", "is_refused"),
+    [
+        ("rowwise_adagrad", 0.01, False),
+        ("adam", 0.01, False),
+        ("adagrad", 0.01, True),
+        ("lazy_adam", 0.01, True),
+        ("sgd", 0.0001, True),
+        ("adagrad", 0.0, False),
+        ("lazy_adam", 0.0, False),
+        ("sgd", 0.0, False),
+    ],
+)
+def test_weight_decay_goes_with_some_optimisers_only(
+    name: str, decay: float, is_refused: bool
+) -> None:
+    settings = {"optimizer": name, "optimizer.weight_decay": decay}
+    if not is_refused:
+        assert compose("train", settings).optimizer.weight_decay == decay
+        return
+    with pytest.raises(ConfigError) as refusal:
+        compose("train", settings)
+    words = f"optimizer.weight_decay={decay:g} does not go with optimizer.name={name}"
+    assert words in str(refusal.value)
+
+
+def test_zero_false_and_numbers_of_numpy_are_values() -> None:
+    settings = {
+        "seed": 0,
+        "trainer.drop_last": False,
+        "trainer.patience": np.int64(0),
+        "optimizer.learning_rate": np.float64(0.5),
+        "sampler.alpha": 0,
+    }
+    config = compose("train", settings)
+    assert (config.seed, config.trainer.drop_last, config.trainer.patience) == (0, False, 0)
+    assert (config.optimizer.learning_rate, config.sampler.alpha) == (0.5, 0.0)
+
+
+def test_parts_that_are_given_need_no_interactions() -> None:
+    settings = {"dataset": "table", "split": "given", "dataset.train": "t", "dataset.test": "u"}
+    config = compose("prepare", settings)
+    assert (config.dataset.interactions, config.dataset.validation) == (None, None)
