@@ -72,7 +72,10 @@ class Page:
 
     def blocks(self) -> list[Block]:
         """List the fenced blocks, in order."""
-        found, inside, start, file = [], None, 0, None
+        found: list[Block] = []
+        inside: list[str] | None = None
+        start, language = 0, ""
+        file: str | None = None
         for number, line in enumerate(self.text.splitlines(), start=1):
             if inside is None and line.startswith("```"):
                 language, inside, start = line.removeprefix("```").strip(), [], number
