@@ -52,13 +52,24 @@ def test_what_was_done_before_counts_as_done_but_not_in_the_rate(
     assert caplog.messages == ["epoch 1/2: 2,000 of 4,000 rows, 50/s, 40 s left"]
 
 
-def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with Progress("items", 10, "items") as bar:
-        bar.advance(10, "done")
-    assert terminal.getvalue().startswith("\ritems:   0%|")
+        time.sleep(0.7)
+        bar.advance(4, "half way")
+    assert "items:  40%|" in terminal.getvalue()
+    assert "half way" in terminal.getvalue()
+
+
+def test_work_that_ends_at_once_draws_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress("items", 10, "items") as bar:
+        bar.advance(10)
+    assert terminal.getvalue() == ""
