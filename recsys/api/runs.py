@@ -5,16 +5,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import pandas as pd
-import pyarrow as pa
+from typing import Any
 
 from recsys.config import EvaluateConfig, TrainConfig, compose_config
 from recsys.evaluation import Report, evaluate_ranked
 from recsys.foundations import ArgumentError, read_json
-
-Table: TypeAlias = "pd.DataFrame | pa.Table"
+from recsys.serving import Frame, as_arrow
 
 
 @dataclass(frozen=True)
@@ -54,8 +50,8 @@ def train(settings: Mapping[str, Any] | None = None) -> TrainedRun:
 def evaluate(
     bundle: str | os.PathLike[str] | None = None,
     *,
-    ranked: Table | None = None,
-    truth: Table | None = None,
+    ranked: Frame | None = None,
+    truth: Frame | None = None,
     k: Sequence[int] = (1, 5, 10, 20, 50, 100),
     settings: Mapping[str, Any] | None = None,
 ) -> Report:
@@ -80,16 +76,10 @@ def evaluate(
     if len(lists) != (2 if bundle is None else 0):
         raise ArgumentError("`evaluate` must get `bundle`, or `ranked` and `truth`.")
     if bundle is None:
-        return evaluate_ranked(_arrow(lists[0]), _arrow(lists[1]), list(k))
+        return evaluate_ranked(as_arrow(lists[0]), as_arrow(lists[1]), list(k))
     given = {"bundle": str(bundle), "k": list(k), **(settings or {})}
     config = compose_config("evaluate", EvaluateConfig, given)
     return _stage("evaluate").score(config)  # type: ignore[no-any-return]
-
-
-def _arrow(table: Table) -> pa.Table:
-    if isinstance(table, pd.DataFrame):
-        return pa.Table.from_pandas(table, preserve_index=False)
-    return table
 
 
 def _stage(name: str) -> Any:

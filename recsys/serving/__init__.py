@@ -2,7 +2,8 @@
 
 from recsys.serving.answers import Answers
 from recsys.serving.files import show_answers, write_answers
+from recsys.serving.frames import Frame, as_arrow
 from recsys.serving.lookup import Lookup
 from recsys.serving.user_lookup import UserRequest
 
-__all__ = ["Answers", "Lookup", "UserRequest", "show_answers", "write_answers"]
+__all__ = ["Answers", "Frame", "Lookup", "UserRequest", "as_arrow", "show_answers", "write_answers"]

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from recsys.bundle import Bundle
 from recsys.data import RawLog, Vocabulary
 from recsys.foundations import DataError, Ragged
+from recsys.serving.frames import as_arrow
 from recsys.serving.ids import as_ids
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class GivenHistories:
         if isinstance(table, Mapping):
             self._read(as_ids(list(table)), *_flat(table), bundle)
             return
+        table = as_arrow(table)
         absent = [name for name in ("user_id", "item_id") if name not in table.column_names]
         if absent:
             raise DataError(f"The histories lack a column {absent[0]!r}.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from recsys.bundle import Bundle
 from recsys.data import FeatureTable
 from recsys.foundations import ArgumentError, Progress, Ragged
 from recsys.serving.answers import Answers, vector_table
+from recsys.serving.frames import as_arrow
 from recsys.serving.ids import Ids, as_ids, refuse_unknown
 from recsys.serving.item_filter import make_filter
 from recsys.serving.lists import concatenated, repeated
@@ -60,6 +62,8 @@ class ItemLookup:
     def embed(self, items: Any) -> pa.Table:
         """Embed items; see `Lookup.embed_items`."""
         vocabulary = self._bundle.items.vocabulary
+        if isinstance(items, pd.DataFrame):
+            items = as_arrow(items)
         if not isinstance(items, pa.Table):
             rows = self._rows(None if items is None else as_ids(items))
             return vector_table("item_id", vocabulary.ids_of(rows), self._bundle.item_vectors[rows])

@@ -14,6 +14,7 @@ from recsys.data import FeatureTable, Vocabulary
 from recsys.evaluation import EvaluationQueries
 from recsys.foundations import DataError, Ragged
 from recsys.metrics import distinct
+from recsys.serving.frames import Frame, as_arrow
 from recsys.serving.given_histories import GivenHistories
 from recsys.serving.ids import as_ids
 from recsys.serving.lists import chosen, concatenated, with_empty_list
@@ -35,8 +36,8 @@ class KnownUsers:
         users: pa.LargeStringArray,
         *,
         histories: GivenHistories | None,
-        features: pa.Table | None,
-        context: pa.Table | None,
+        features: Frame | None,
+        context: Frame | None,
     ) -> EvaluationQueries:
         """Put together what is known of B users.
 
@@ -71,7 +72,7 @@ class KnownUsers:
         )
 
     def _features(
-        self, users: pa.LargeStringArray, rows: NDArray[np.int64], given: pa.Table | None
+        self, users: pa.LargeStringArray, rows: NDArray[np.int64], given: Frame | None
     ) -> FeatureTable:
         stored = self._bundle.users.features.take(rows)
         if given is None:
@@ -79,7 +80,7 @@ class KnownUsers:
         places, encoded = _encoded("features", given, stored, users)
         return _overlaid(stored, encoded.take(places), places >= 0)
 
-    def _context(self, users: pa.LargeStringArray, given: pa.Table | None) -> FeatureTable:
+    def _context(self, users: pa.LargeStringArray, given: Frame | None) -> FeatureTable:
         missing = FeatureTable.missing(self._bundle.context_schema, len(users))
         if given is None:
             return missing
@@ -88,9 +89,10 @@ class KnownUsers:
 
 
 def _encoded(
-    what: str, given: pa.Table, like: FeatureTable, users: pa.LargeStringArray
+    what: str, given: Frame, like: FeatureTable, users: pa.LargeStringArray
 ) -> tuple[NDArray[np.int64], FeatureTable]:
     """Give each user's row in a caller's table, -1 where there is none, and its encoded rows."""
+    given = as_arrow(given)
     if "user_id" not in given.column_names:
         raise DataError(f"The table of {what} lacks a column 'user_id'.")
     known = like.schema.names

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from recsys.bundle import Bundle
 from recsys.serving.answers import Answers
+from recsys.serving.frames import Frame
 from recsys.serving.given_histories import Histories
 from recsys.serving.ids import Ids
 from recsys.serving.item_lookup import ItemLookup
@@ -37,8 +38,8 @@ class Lookup:
         exclude_seen: bool | None = None,
         exact: bool = False,
         histories: Histories | None = None,
-        features: pa.Table | None = None,
-        context: pa.Table | None = None,
+        features: Frame | None = None,
+        context: Frame | None = None,
         exclude: Ids | None = None,
         allowed: Ids | None = None,
     ) -> pa.Table:
@@ -133,8 +134,8 @@ class Lookup:
         users: Ids | None = None,
         *,
         histories: Histories | None = None,
-        features: pa.Table | None = None,
-        context: pa.Table | None = None,
+        features: Frame | None = None,
+        context: Frame | None = None,
     ) -> pa.Table:
         """Embed users; arguments as in `recommend`.
 
@@ -145,7 +146,7 @@ class Lookup:
         request = UserRequest(k=1, histories=histories, features=features, context=context)
         return self._users.embed(users, request)
 
-    def embed_items(self, items: Ids | pa.Table | None = None) -> pa.Table:
+    def embed_items(self, items: Ids | Frame | None = None) -> pa.Table:
         """Embed items.
 
         Args:

@@ -13,6 +13,7 @@ from recsys.bundle import Bundle
 from recsys.evaluation import EvaluationQueries, embed_queries
 from recsys.foundations import ArgumentError, Progress
 from recsys.serving.answers import Answers, replace_hits, vector_table
+from recsys.serving.frames import Frame
 from recsys.serving.given_histories import GivenHistories, Histories
 from recsys.serving.ids import Ids, as_ids
 from recsys.serving.item_filter import ItemFilter, make_filter, popular_hits
@@ -44,8 +45,8 @@ class UserRequest:
     exclude_seen: bool | None = None
     exact: bool = False
     histories: Histories | None = None
-    features: pa.Table | None = None
-    context: pa.Table | None = None
+    features: Frame | None = None
+    context: Frame | None = None
     exclude: Ids | None = None
     allowed: Ids | None = None
 
