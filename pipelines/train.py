@@ -30,9 +30,9 @@ def train(cfg: TrainConfig, run_dir: Path, *, sweep: str | None = None) -> Path:
     seed_everything(cfg.seed)
     folder = RunFolder(run_dir, resume=cfg.resume)
     with build.build_tracker(cfg.tracking, run_dir, sweep, folder.tracked_run) as tracker:
-        folder.begin(tracker.run_id, flatten(cfg))
         tracker.log_settings(flatten(cfg), to_plain(cfg))
         dataset = read_prepared(find_or_prepare(cfg))
+        folder.begin(tracker.run_id, flatten(cfg))
         tracker.log_dataset(cfg.dataset.name, dataset.fingerprint, str(dataset.path))
         log.info("%s", dataset.summary)
 
@@ -53,7 +53,7 @@ def train(cfg: TrainConfig, run_dir: Path, *, sweep: str | None = None) -> Path:
             scores=scores_of(result, report),
             provenance={"dataset_dir": str(dataset.path), "tracked_run": tracker.run_id},
         )
-        log_outcome(tracker, run_dir, result, report, bundle)
+        log_outcome(tracker, run_dir, result, report, build.bundle_to_send(cfg.tracking, bundle))
     log.info("bundle: %s\ntracked run: %s", bundle, tracker.url or "none (tracking=none)")
     return bundle
 

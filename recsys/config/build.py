@@ -280,3 +280,9 @@ def build_tracker(
             return null_tracker()
         case _:
             raise ConfigError(f"tracking is of no known kind: {type(config).__name__}.")
+
+
+def bundle_to_send(config: schema_training.TrackingConfig, bundle: Path) -> Path | None:
+    """Give the bundle where a copy of it goes to the store, else None."""
+    wanted = isinstance(config, schema_training.MlflowConfig) and config.log_bundle
+    return bundle if wanted else None

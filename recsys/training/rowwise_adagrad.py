@@ -77,6 +77,8 @@ class RowwiseAdagrad(Optimizer):
             rows, values = gradient.indices()[0], gradient.values()  # [R], [R, ...]
         else:
             rows, values = torch.arange(len(table), device=table.device), gradient
+        if len(rows) == 0:  # no row of the batch has, for one, a history
+            return
         if group["weight_decay"] != 0:
             values = values + group["weight_decay"] * table[rows]
         squares = values.reshape(len(rows), -1).float().square().mean(dim=1)  # [R]

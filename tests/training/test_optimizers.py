@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from recsys.foundations import ArgumentError, ConfigError
+from recsys.training import clip_gradients
 from recsys.training.optimizers import (
     build_optimizers,
     check_optimizer_settings,
@@ -134,3 +135,18 @@ def test_refuses_a_rate_that_is_not_above_zero(name: str) -> None:
 def test_refuses_a_negative_decay_of_the_dense_parts() -> None:
     with pytest.raises(ArgumentError, match="`dense_weight_decay` must not be negative"):
         build_optimizers(Towers(), **make_settings(dense_weight_decay=-1.0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_batch_that_touches_no_row_of_a_table_moves_nothing(name: str, clip: bool) -> None:
+    # Histories that are all empty give the table of histories such a gradient.
+    model = Towers(sparse=needs_sparse_gradients(name))
+    optimizers = build_optimizers(model, **make_settings(table_optimizer=name))
+    before = model.table.weight.detach().clone()
+    model(torch.zeros(0, dtype=torch.long)).sum().backward()
+    if clip:
+        clip_gradients(model.parameters(), 1.0)
+    for optimizer in optimizers:
+        optimizer.step()
+    assert torch.equal(model.table.weight, before)
