@@ -1,16 +1,20 @@
 """Stages run in this process, on made-up data, as the commands would run them."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from pipelines.evaluate import evaluate
+from pipelines.recommend import recommend
 from pipelines.train import train
-from recsys.config import TrainConfig, compose_config
+from recsys.bundle import read_bundle
+from recsys.config import EvaluateConfig, RecommendConfig, TrainConfig, compose_config
 
-CASES = Path(__file__).parents[1] / "cases"
 TINY = {
     "dataset": "synthetic",
     "dataset.num_users": 120,
@@ -66,3 +70,48 @@ def trained(train_in: Train, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Train once, for the tests that only read what a run leaves."""
     folder = tmp_path_factory.mktemp("trained") / "run"
     return Run(folder, train_in(folder))
+
+
+@pytest.fixture(scope="session")
+def dataset_of() -> Callable[[Path], Path]:
+    """Give a function from a bundle to the folder of the data set that it was trained on."""
+    return lambda bundle: Path(read_bundle(bundle).manifest["provenance"]["dataset_dir"])
+
+
+@pytest.fixture(scope="session")
+def events_of() -> Callable[[Path, str], pd.DataFrame]:
+    """Give a function that reads a part of a prepared data set as ids, from its files alone."""
+
+    def read(dataset: Path, part: str) -> pd.DataFrame:
+        users = pd.read_parquet(dataset / "users.parquet", columns=["id"])["id"].to_numpy()
+        items = pd.read_parquet(dataset / "items.parquet", columns=["id"])["id"].to_numpy()
+        events = pd.read_parquet(dataset / part)
+        columns = {"user_id": users[events["user"]], "item_id": items[events["item"]]}
+        return pd.DataFrame(columns | {"timestamp": events["timestamp"]})
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def recommend_to() -> Callable[..., pd.DataFrame]:
+    """Give a function that runs `recommend` into a file and reads it."""
+
+    def run(output: Path, bundle: Path, **settings: Any) -> pd.DataFrame:
+        given = {"bundle": str(bundle), "output": str(output), "threads": 1, **settings}
+        assert recommend(compose_config("recommend", RecommendConfig, given)) == output
+        return pd.read_parquet(output)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_evaluate() -> Callable[..., dict[str, Any]]:
+    """Give a function that runs `evaluate` in a folder and reads its report."""
+
+    def run(folder: Path, **settings: Any) -> dict[str, Any]:
+        given = {"tracking": "none", "threads": 1, "evaluation.num_bootstrap": 20, **settings}
+        evaluate(compose_config("evaluate", EvaluateConfig, given), folder)
+        report: dict[str, Any] = json.loads((folder / "report.json").read_text())
+        return report
+
+    return run

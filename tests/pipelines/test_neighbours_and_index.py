@@ -1,0 +1,77 @@
+"""The stages `neighbours` and `index`, against plain products of the stored vectors."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines.index import index
+from pipelines.neighbours import neighbours
+from recsys.bundle import read_bundle
+from recsys.config import (
+    NeighboursConfig,
+    ReindexConfig,
+    compose_config,
+)
+from recsys.foundations import UnknownIdError
+
+
+def test_neighbours_go_to_a_file_or_the_terminal(
+    trained: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"bundle": str(trained.bundle), "k": 3, "threads": 1}
+    output = {"output": str(tmp_path / "near.parquet")}
+    neighbours(compose_config("neighbours", NeighboursConfig, given | output))
+    near = pd.read_parquet(tmp_path / "near.parquet")
+    bundle = read_bundle(trained.bundle)
+    assert len(near) == 3 * bundle.num_items
+    assert (near["query_item_id"] != near["item_id"]).all()
+
+    item = near["query_item_id"].iloc[0]
+    neighbours(compose_config("neighbours", NeighboursConfig, given | {"items": item}))
+    shown = capsys.readouterr().out
+    for other in near[near["query_item_id"] == item]["item_id"]:
+        assert other in shown
+
+
+def test_the_nearest_item_is_that_of_a_plain_product(trained: Any, tmp_path: Path) -> None:
+    given = {"bundle": str(trained.bundle), "k": 4, "threads": 1, "exact": True}
+    given |= {"output": str(tmp_path / "near.parquet")}
+    neighbours(compose_config("neighbours", NeighboursConfig, given))
+    near = pd.read_parquet(tmp_path / "near.parquet")
+    bundle = read_bundle(trained.bundle)
+    vectors = np.asarray(bundle.item_vectors, np.float64)
+    scores = vectors @ vectors.T
+    np.fill_diagonal(scores, -np.inf)
+    ids = bundle.items.vocabulary.ids.to_pylist()
+    for row in range(0, bundle.num_items, 9):
+        best = np.argsort(-scores[row], kind="stable")[:4]
+        got = near[near["query_item_id"] == ids[row]]["item_id"].tolist()
+        assert got == [ids[place] for place in best]
+
+
+def test_an_unknown_item_is_named(trained: Any) -> None:
+    given = {"bundle": str(trained.bundle), "items": "no such item"}
+    with pytest.raises(UnknownIdError, match="no such item"):
+        neighbours(compose_config("neighbours", NeighboursConfig, given))
+
+
+def test_another_index_is_a_new_bundle_with_the_same_vectors(
+    trained: Any, tmp_path: Path, recommend_to: Any, run_evaluate: Any
+) -> None:
+    given = {"bundle": str(trained.bundle), "index": "hnsw", "threads": 1}
+    path = index(compose_config("index", ReindexConfig, given), tmp_path / "run")
+    assert path == tmp_path / "run" / "bundle"
+    old, new = read_bundle(trained.bundle), read_bundle(path)
+    assert np.array_equal(old.item_vectors, new.item_vectors)
+    assert old.bundle_id != new.bundle_id
+    assert (old.index.kind, new.index.kind) == ("flat", "hnsw")
+    exact = recommend_to(tmp_path / "a.parquet", trained.bundle, k=5)
+    approximate = recommend_to(tmp_path / "b.parquet", path, k=5)
+    both = exact.merge(approximate, on=["user_id", "item_id"])
+    assert len(both) > 0.99 * len(exact)
+    assert (both["score_x"] == both["score_y"]).all()
+    report = run_evaluate(tmp_path / "report", bundle=str(path), k=[5])
+    assert report["through_index"]["metrics"]["index_recall_at_5"] > 0.99

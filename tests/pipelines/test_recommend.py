@@ -1,0 +1,101 @@
+"""The stage `recommend`: lists that an outside evaluator scores as the report does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from recsys.foundations import DataError, MissingFileError
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_an_outside_evaluator_finds_the_reports_recall(
+    trained: Any, exact: bool, tmp_path: Path, recommend_to: Any, events_of: Any, dataset_of: Any
+) -> None:
+    lists = recommend_to(tmp_path / "top.parquet", trained.bundle, k=10, exact=exact)
+    truth = events_of(dataset_of(trained.bundle), "test").groupby("user_id")["item_id"].agg(set)
+    given = lists.groupby("user_id")["item_id"].agg(set)
+    recalls = [len(relevant & given[user]) / len(relevant) for user, relevant in truth.items()]
+    report = json.loads((trained.folder / "report.json").read_text())
+    assert np.mean(recalls) == pytest.approx(report["metrics"]["recall_at_10"], abs=1e-12)
+
+
+def test_the_lists_have_the_columns_that_are_promised(
+    trained: Any, tmp_path: Path, recommend_to: Any
+) -> None:
+    lists = recommend_to(tmp_path / "top.parquet", trained.bundle, k=7)
+    schema = pq.read_schema(tmp_path / "top.parquet")
+    kinds = {name: str(schema.field(name).type) for name in schema.names}
+    assert kinds == {
+        "user_id": "string",
+        "item_id": "string",
+        "rank": "int32",
+        "score": "float",
+        "fallback": "bool",
+    }
+    assert not lists["fallback"].any()
+    for _, one in lists.groupby("user_id"):
+        assert one["rank"].tolist() == [1, 2, 3, 4, 5, 6, 7]
+        assert one["score"].is_monotonic_decreasing
+        assert one["item_id"].is_unique
+
+
+def test_what_a_user_had_is_left_out_unless_asked_for(
+    trained: Any, tmp_path: Path, recommend_to: Any, events_of: Any, dataset_of: Any
+) -> None:
+    dataset = dataset_of(trained.bundle)
+    seen = pd.concat([events_of(dataset, "train"), events_of(dataset, "validation")])
+    columns = ["user_id", "item_id"]
+    pairs = set(seen[columns].itertuples(index=False, name=None))
+    lists = recommend_to(tmp_path / "a.parquet", trained.bundle, k=30)
+    assert not pairs & set(lists[columns].itertuples(index=False, name=None))
+    lists = recommend_to(tmp_path / "b.parquet", trained.bundle, k=30, exclude_seen=False)
+    assert pairs & set(lists[columns].itertuples(index=False, name=None))
+
+
+def test_some_users_one_of_them_unknown(
+    trained: Any, tmp_path: Path, recommend_to: Any, events_of: Any, dataset_of: Any
+) -> None:
+    known = events_of(dataset_of(trained.bundle), "train")["user_id"].iloc[0]
+    (tmp_path / "users.csv").write_text(f"user_id\n{known}\nstranger\n")
+    lists = recommend_to(
+        tmp_path / "top.parquet", trained.bundle, k=3, users=str(tmp_path / "users.csv")
+    )
+    assert lists["user_id"].tolist() == [known] * 3 + ["stranger"] * 3
+    assert lists["fallback"].tolist() == [False] * 3 + [True] * 3
+    counts = events_of(dataset_of(trained.bundle), "train")["item_id"].value_counts()
+    assert lists["score"].iloc[3] == counts.iloc[0]
+
+
+def test_given_histories_stand_in_place_of_the_stored_ones(
+    trained: Any, tmp_path: Path, recommend_to: Any, events_of: Any, dataset_of: Any
+) -> None:
+    dataset = dataset_of(trained.bundle)
+    events = events_of(dataset, "train")
+    history = events[events["user_id"] == events["user_id"].iloc[0]].assign(user_id="newcomer")
+    history["timestamp"] //= 1_000_000
+    history.to_csv(tmp_path / "h.csv", index=False)
+    lists = recommend_to(
+        tmp_path / "top.parquet", trained.bundle, k=5, histories=str(tmp_path / "h.csv")
+    )
+    assert set(lists["user_id"]) == {"newcomer"}  # all means the users of the histories
+    assert not set(history["item_id"]) & set(lists["item_id"])
+    assert not lists["fallback"].any()
+
+
+def test_a_refused_request_writes_nothing(trained: Any, tmp_path: Path, recommend_to: Any) -> None:
+    with pytest.raises(MissingFileError, match=rf"{tmp_path}/nowhere\.csv"):
+        recommend_to(tmp_path / "top.parquet", trained.bundle, users=str(tmp_path / "nowhere.csv"))
+    (tmp_path / "users.csv").write_text("name\nx\n")
+    with pytest.raises(DataError, match="user_id"):
+        recommend_to(tmp_path / "top.parquet", trained.bundle, users=str(tmp_path / "users.csv"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["users.csv"]
+
+
+def test_a_bundle_that_is_not_there_is_named(tmp_path: Path, recommend_to: Any) -> None:
+    with pytest.raises(MissingFileError, match=rf"{tmp_path}/none/manifest\.json does not exist"):
+        recommend_to(tmp_path / "top.parquet", tmp_path / "none")
