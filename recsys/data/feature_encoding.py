@@ -77,8 +77,7 @@ def encode_column(spec: FeatureSpec, column: pa.Array | pa.ChunkedArray) -> NDAr
         case "multi":
             return _encode_multi(spec, whole)
         case "numeric":
-            values = as_numbers(spec.name, whole)
-            return ((values - spec.mean) / spec.scale).astype(np.float32)
+            return _standardised(spec, as_numbers(spec.name, whole))
         case "bucket":
             values = as_numbers(spec.name, whole)
             buckets = 1 + np.searchsorted(np.array(spec.edges), values, side="right")
@@ -129,8 +128,23 @@ def _encode_multi(spec: FeatureSpec, column: pa.Array) -> Ragged:
 
 def _fit_numeric(name: str, values: NDArray[np.float64]) -> FeatureSpec:
     known = values[~np.isnan(values)]
-    mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
+    if not np.isfinite([mean, scale]).all():
+        raise DataError(f"The feature column {name!r} holds numbers too large to standardise.")
     return FeatureSpec(name=name, kind="numeric", size=1, mean=mean, scale=scale or 1.0)
+
+
+def _standardised(spec: FeatureSpec, values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        standardised = ((values - spec.mean) / spec.scale).astype(np.float32)
+    beyond = np.isinf(standardised)
+    if beyond.any():
+        raise DataError(
+            f"The feature column {spec.name!r} must hold numbers near those it was fitted on, "
+            f"got {values[beyond][0]:g}."
+        )
+    return standardised
 
 
 def _fit_bucket(name: str, values: NDArray[np.float64], num_buckets: int) -> FeatureSpec:

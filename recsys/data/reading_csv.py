@@ -147,7 +147,7 @@ def _explain(file: SourceFile, encoding: str, error: Exception) -> DataError:
         line, byte = found
         return DataError(
             f"{file.name}, line {line}: the byte 0x{byte:02x} is not {encoding} text; set "
-            "`encoding` to the file's own, such as latin-1 or cp1252."
+            "`encoding` (file.encoding) to the file's own, such as utf-8, latin-1 or cp1252."
         )
     text = (str(error).splitlines() or [""])[0]
     return DataError(f"{file.name} cannot be read as delimited text: {text.rstrip('.')}.")
@@ -164,5 +164,7 @@ def _first_undecodable(file: SourceFile, encoding: str) -> tuple[int, int] | Non
             except UnicodeDecodeError as error:
                 before = error.object[: error.start]
                 return lines + before.count(b"\n") + 1, error.object[error.start]
+            except UnicodeError:  # no byte order mark, where the encoding wants one
+                return 1, block[0]
             lines += block.count(b"\n")
     return None

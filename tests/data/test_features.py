@@ -244,3 +244,17 @@ def test_names_the_column_whose_text_is_no_number() -> None:
     table = pa.table({"price": ["1", "cheap"]})
     with pytest.raises(DataError, match=r"'price' must hold numbers.*cheap"):
         FeatureSchema.fit(table, {"price": FeatureOptions(kind="numeric")})
+
+
+def test_refuses_a_number_that_leaves_float32_once_standardised() -> None:
+    table = pa.table({"price": [1.0, 3.0]})
+    schema = FeatureSchema.fit(table, {"price": FeatureOptions(kind="numeric")})
+    with pytest.raises(DataError, match=r"'price' must hold numbers near those .* got 1e\+300"):
+        schema.encode(pa.table({"price": [2.0, 1e300]}))
+
+
+def test_refuses_numbers_whose_spread_overflows() -> None:
+    with pytest.raises(DataError, match="'price' holds numbers too large to standardise"):
+        FeatureSchema.fit(
+            pa.table({"price": [1e300, -1e300]}), {"price": FeatureOptions(kind="numeric")}
+        )

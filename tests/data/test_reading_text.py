@@ -120,3 +120,10 @@ def test_a_byte_that_is_not_of_the_encoding_is_named(tmp_path: Path) -> None:
         read(tmp_path / "log.csv")
     with pytest.raises(DataError, match="line 3: the byte 0xe9 is not ascii text"):
         read(tmp_path / "log.csv", TableFormat(encoding="ascii"))
+
+
+def test_an_encoding_that_wants_a_mark_which_the_file_lacks_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user_id,item_id\nu1,i1\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"log.csv, line 1: .* is not utf-16 text; set `encoding`"):
+        read_interactions(path, format=TableFormat(encoding="utf-16"), columns=ColumnNames())
