@@ -145,7 +145,7 @@ def test_a_path_that_leads_nowhere_is_named_whole_and_nothing_is_written(
 def test_a_home_folder_is_expanded(project: Path, tmp_path: Path) -> None:
     environment = os.environ | {"HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
     arguments = ["prepare", "dataset.interactions='~/my project/data/interactions.csv'"]
-    arguments += ["dataset=table", "dataset_dir=~/prepared", "run_dir=~/run"]
+    arguments += ["dataset=table", "dataset_dir='~/prepared'", "run_dir='~/run'"]
     done = subprocess.run(
         [*COMMAND, *arguments],
         cwd=project,
