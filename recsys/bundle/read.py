@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from recsys.bundle.bundle import Bundle
-from recsys.bundle.entity_files import read_entities_file
 from recsys.bundle.histories import read_histories
 from recsys.bundle.manifest import read_manifest
 from recsys.bundle.model_files import read_facts, read_model
-from recsys.data import Entities, FeatureSchema
+from recsys.data import Entities, FeatureSchema, read_entities_file
 from recsys.foundations import FormatError, read_json
 from recsys.index import IndexSettings, read_index, read_vectors
 

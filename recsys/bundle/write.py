@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.bundle.bundle import Bundle
-from recsys.bundle.entity_files import write_entities
 from recsys.bundle.histories import known_histories, write_histories
 from recsys.bundle.manifest import FILES, write_manifest
 from recsys.bundle.model_files import write_model
-from recsys.data import PreparedDataset
+from recsys.data import PreparedDataset, write_entities
 from recsys.foundations import ArgumentError, atomic_folder, check_shape, write_json
 from recsys.index import FaissIndex, write_index, write_vectors
 from recsys.models import TwoTower

@@ -49,7 +49,7 @@ def stage(config_name: str, *, config_path: str = "pkg://recsys.conf") -> Callab
 def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
     import hydra
 
-    from recsys.tracking.ending import unwinding_on_signals
+    from recsys.foundations import unwinding_on_signals
 
     asked = os.environ.get(_FULL_ERROR)
     statuses: list[int] = []

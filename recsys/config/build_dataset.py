@@ -63,8 +63,8 @@ def build_prepared(config: PrepareConfig, output: Path) -> Path:
         ),
         split=build_split(config.split),
         seed=config.split.seed,
-        item_features=_features(features.items, features.infer, source.items),
-        user_features=_features(features.users, features.infer, source.users),
+        item_features=_features("items", features.items, features.infer, source.items),
+        user_features=_features("users", features.users, features.infer, source.users),
         context_features=_options(features.context),
         exclude_seen=dataset.exclude_seen,
         reading=_without_paths(dataset),
@@ -218,11 +218,16 @@ def required_columns(columns: ColumnNames, timestamp_unit: str) -> frozenset[str
 
 
 def _features(
-    named: Mapping[str, schema_data.FeatureConfig], infer: bool, table: RawEntities | None
+    side: str,
+    named: Mapping[str, schema_data.FeatureConfig],
+    infer: bool,
+    table: RawEntities | None,
 ) -> dict[str, FeatureOptions]:
     if table is None:
         if named:
-            raise ConfigError(f"features names {next(iter(named))!r}, but there is no such table.")
+            raise ConfigError(
+                f"features.{side}.{next(iter(named))} needs a table of {side}: dataset.{side}=FILE."
+            )
         return {}
     return (infer_features(table.table, but=("id",)) if infer else {}) | _options(named)
 

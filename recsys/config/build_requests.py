@@ -1,5 +1,6 @@
 """The bridge from settings to lookups: the users, items and histories that are asked about."""
 
+import logging
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ from recsys.config.build_dataset import build_columns, build_format, required_co
 from recsys.config.schema_stages import NeighboursConfig, RecommendConfig
 from recsys.data import read_entities, read_interactions
 from recsys.serving import UserRequest
+
+log = logging.getLogger(__name__)
 
 
 def build_user_request(
@@ -24,6 +27,7 @@ def build_user_request(
     if config.users != "all":
         name = config.columns.user_table_id or columns.user
         users = read_entities(config.users, format=form, id_column=name, what="user").table
+        _warn_of_others(users, bundle)
         features = _columns(users, bundle.users.features.schema.names)
         context = _columns(users, bundle.context_schema.names)
     histories = None
@@ -46,6 +50,13 @@ def build_user_request(
         context=context,
     )
     return None if users is None else users["id"], request
+
+
+def _warn_of_others(users: pa.Table, bundle: Bundle) -> None:
+    read = {*bundle.users.features.schema.names, *bundle.context_schema.names, "id"}
+    others = [name for name in users.column_names if name not in read]
+    if others:
+        log.warning("columns of the users file that the model does not read: %s", ", ".join(others))
 
 
 def _columns(users: pa.Table, names: tuple[str, ...]) -> pa.Table | None:

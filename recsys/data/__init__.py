@@ -4,6 +4,7 @@ from recsys.data.batches import TrainingBatch, TrainingBatches
 from recsys.data.catalogue import infer_features
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
+from recsys.data.entity_files import read_entities_file, write_entities
 from recsys.data.events import Events, history_ends
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.features import FeatureSchema, FeatureTable
@@ -53,6 +54,8 @@ __all__ = [
     "make_synthetic",
     "prepare_dataset",
     "read_entities",
+    "read_entities_file",
     "read_interactions",
     "read_prepared",
+    "write_entities",
 ]

@@ -128,9 +128,12 @@ def check_columns(name: str, present: Sequence[str], required: Sequence[str]) ->
     if not missing:
         return
     shown = ", ".join(repr(column[:60]) for column in present[:12])
-    hint = "Is `separator` another one?"
+    hint = "Is `separator` another one (dataset.file.separator)?"
     if len(present) > 1:
-        hint = "Set its name under `columns`, or `header` and `names` if the file has no header."
+        hint = (
+            "Name it by `columns` (dataset.columns.user=... and so on; of a file without a header"
+        )
+        hint += " by dataset.file.header=false and dataset.file.names)."
     raise DataError(
         f"{name} has no column {missing[0]!r}; it has {shown}"
         f"{', ...' if len(present) > 12 else ''}. {hint}"

@@ -18,7 +18,7 @@ from recsys.data.parts import Part, check_columns, join_columns, read_parts
 from recsys.data.raw import RawLog
 from recsys.data.table_format import TableFormat
 from recsys.data.timestamps import UNITS, check_timezone
-from recsys.foundations import ArgumentError, check_choice
+from recsys.foundations import ArgumentError, DataError, check_choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,22 @@ def _build_log(parts: Sequence[Part], options: LogOptions, sources: list[dict[st
     bad.refuse(always=options.on_bad_rows == "error")
     table = pa.table({name: join_columns(cleaned, name) for name in cleaned[0].table.column_names})
     num_rows = sum(len(part.table) + part.num_malformed for part in parts)
+    if table.num_rows == 0 and unwanted:
+        raise DataError(_nothing_left(parts, options, unwanted, num_rows))
     return RawLog(table, clock.kind, unwanted | bad.counts, num_rows, sources, clock.warnings)
+
+
+def _nothing_left(
+    parts: Sequence[Part], options: LogOptions, unwanted: dict[str, int], num_rows: int
+) -> str:
+    """Say which setting left nothing of a log, and what the log holds instead."""
+    reasons = ", ".join(f"{count} {reason}" for reason, count in unwanted.items())
+    text = f"{parts[0].name}: no row is left of {num_rows} ({reasons})"
+    if "event of another kind" in unwanted:
+        present = pc.unique(parts[0].table[str(options.columns.event)]).to_pylist()
+        kinds = ", ".join(repr(kind) for kind in present[:5])
+        text += f"; `events` keeps {', '.join(map(repr, options.events))}, the log has {kinds}"
+    return text + "."
 
 
 def _leave_unwanted(check: RowCheck, options: LogOptions, unwanted: dict[str, int]) -> None:

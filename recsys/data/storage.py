@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from recsys.data.coded_log import PARTS
 from recsys.data.dataset import Entities, PreparedDataset
+from recsys.data.entity_files import read_entities_file, write_entities
 from recsys.data.events import Events
 from recsys.data.features import FeatureSchema, FeatureTable
-from recsys.data.vocabulary import Vocabulary
 from recsys.foundations import (
     FormatError,
     atomic_folder,
@@ -54,8 +54,8 @@ def write_prepared(
     schemas = {"users": users.features.schema, "items": items.features.schema}
     schemas["context"] = parts["train"].context.schema
     with atomic_folder(output) as folder:
-        pq.write_table(_entity_table(users), folder / "users.parquet")
-        pq.write_table(_entity_table(items), folder / "items.parquet")
+        write_entities(folder / "users.parquet", users)
+        write_entities(folder / "items.parquet", items)
         for name, events in parts.items():
             (folder / name).mkdir()
             table = _event_table(events)
@@ -122,8 +122,8 @@ def _read(folder: Path, manifest: dict[str, Any]) -> PreparedDataset:
     return PreparedDataset(
         path=folder,
         manifest=manifest,
-        users=_read_entities(folder / "users.parquet", schemas["users"]),
-        items=_read_entities(folder / "items.parquet", schemas["items"]),
+        users=read_entities_file(folder / "users.parquet", schemas["users"]),
+        items=read_entities_file(folder / "items.parquet", schemas["items"]),
         num_users=counts["users"],
         num_items=counts["items"],
         clock=manifest["clock"],
@@ -149,28 +149,6 @@ def _fingerprint(manifest: Mapping[str, Any]) -> str:
 
 def _describe_schema(schema: FeatureSchema) -> list[dict[str, Any]]:
     return [{"name": spec.name, "kind": spec.kind, "size": spec.size} for spec in schema]
-
-
-def _entity_table(entities: Entities) -> pa.Table:
-    columns = {"id": entities.vocabulary.ids, "count": pa.array(entities.counts, pa.int64())}
-    columns |= entities.features.to_arrow("feature_")
-    if entities.display is not None:
-        columns |= {
-            f"display_{name}": entities.display[name] for name in entities.display.schema.names
-        }
-    return pa.table(columns)
-
-
-def _read_entities(path: Path, schema: FeatureSchema) -> Entities:
-    table = pq.read_table(path)
-    names = [name for name in table.column_names if name.startswith("display_")]
-    display = table.select(names).rename_columns([name.removeprefix("display_") for name in names])
-    return Entities(
-        Vocabulary.from_ids(table["id"]),
-        np.asarray(table["count"].to_numpy(), np.int64),
-        FeatureTable.from_arrow(schema, table, "feature_"),
-        display if names else None,
-    )
 
 
 def _event_table(events: Events) -> pa.Table:

@@ -1,19 +1,22 @@
 """The report as pictures."""
 
+from __future__ import annotations  # the types of matplotlib, which is loaded where it draws
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
 
 from recsys.evaluation.estimates import Estimate
 from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
 from recsys.foundations import atomic_file
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MODEL, _BASELINE, _INDEX = "#1b5fa8", "#d1701c", "#2b8a5a"
 _INK, _LOSS, _FAINT = "#222222", "#5f5f5f", "#8a8a8a"
@@ -55,6 +58,9 @@ def write_plots(
 
 
 def _new_figure(title: str, subtitle: str) -> tuple[Figure, Axes]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(8, 5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -99,7 +105,7 @@ def _recall_curve(report: Report) -> Figure:
         _curve(axes, report.ks, report.popularity, label="Popularity", color=_BASELINE, style="^-")
     axes.set_xscale("log")
     axes.set_xticks(report.ks, [str(k) for k in report.ks])
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.minorticks_off()
     axes.set_xlabel("k: items recommended to each user (log scale)")
     axes.set_ylabel("Recall@k: share of a user's chosen items found")
     axes.set_ylim(bottom=0)
@@ -206,7 +212,7 @@ def _training_curves(history: Sequence[Mapping[str, float]]) -> Figure:
     (loss_line,) = axes.plot(epochs, losses, "o-", color=_LOSS, ms=4, label="Training loss")
     axes.set_xlabel("Epoch")
     axes.set_ylabel("Training loss (nats, mean over examples)")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.get_major_locator().set_params(integer=True)
     lines: list[Artist] = [loss_line]
     if recall:
         right = axes.twinx()

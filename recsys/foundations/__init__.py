@@ -1,4 +1,4 @@
-"""Errors, argument checks, seeding, atomic writes, threads, progress, ragged lists."""
+"""Errors, argument checks, seeding, atomic writes, threads, signals, progress, ragged lists."""
 
 from recsys.foundations.checks import check_choice, check_positive, check_shape
 from recsys.foundations.errors import (
@@ -33,6 +33,7 @@ from recsys.foundations.seeding import (
     make_numpy_generator,
     seed_everything,
 )
+from recsys.foundations.signals import unwinding_on_signals
 from recsys.foundations.threads import available_cores, set_threads
 
 __all__ = [
@@ -66,5 +67,6 @@ __all__ = [
     "set_threads",
     "sha256_file",
     "sha256_text",
+    "unwinding_on_signals",
     "write_json",
 ]

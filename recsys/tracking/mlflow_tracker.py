@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import yaml
 
-from recsys.foundations import TrackingError, check_choice
+from recsys.foundations import TrackingError, check_choice, unwinding_on_signals
 from recsys.tracking.code_version import code_version
 from recsys.tracking.delivery import Delivery
-from recsys.tracking.ending import status_of, unwinding_on_signals
+from recsys.tracking.ending import status_of
 from recsys.tracking.names import legal_metric_name, parameter_text, plain
 from recsys.tracking.records import send_dataset, send_metrics, send_parameters, send_tags
 from recsys.tracking.runs import RunRequest, StartedRun, start_run

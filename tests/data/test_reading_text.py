@@ -127,3 +127,10 @@ def test_an_encoding_that_wants_a_mark_which_the_file_lacks_is_named(tmp_path: P
     path.write_text("user_id,item_id\nu1,i1\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"log.csv, line 1: .* is not utf-16 text; set `encoding`"):
         read_interactions(path, format=TableFormat(encoding="utf-16"), columns=ColumnNames())
+
+
+def test_events_that_leave_nothing_are_named_beside_those_there(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user_id,item_id,event\nu1,i1,view\nu2,i1,click\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"no row is left of 2 .*keeps 'buy', .* 'view', 'click'"):
+        read(path, columns=ColumnNames(event="event"), events=["buy"])

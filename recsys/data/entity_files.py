@@ -1,4 +1,4 @@
-"""Users and items of a bundle as Parquet: id, training count, encoded features, display columns."""
+"""Users or items as Parquet: id, training count, encoded features, display columns."""
 
 from pathlib import Path
 
@@ -6,7 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recsys.data import Entities, FeatureSchema, FeatureTable, Vocabulary
+from recsys.data.dataset import Entities
+from recsys.data.features import FeatureSchema, FeatureTable
+from recsys.data.vocabulary import Vocabulary
 from recsys.foundations import FormatError, RecsysError
 
 _FEATURE, _DISPLAY = "feature_", "display_"
