@@ -26,6 +26,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; a file is to be written there.")
+    if path.exists() and not path.is_file():  # the rename would replace a device or a pipe
+        raise ConfigError(f"{path} is no plain file; it is not replaced by one.")
     temporary = path.parent / f"{_TEMPORARY}{uuid.uuid4().hex}-{path.name[-60:]}"
     try:
         yield temporary

@@ -208,6 +208,7 @@ def _locked(lock: Path, uri: str) -> Iterator[None]:
     place = without_credentials(uri)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch()  # where no file can be, FileLock would try until its time is over
         holder = FileLock(lock)
         holder.acquire(timeout=_LOCK_SECONDS)
     except Timeout as error:
