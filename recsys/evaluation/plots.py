@@ -198,6 +198,8 @@ def _tick(one: Slice, by_item: bool) -> str:
 
 def _training_curves(history: Sequence[Mapping[str, float]]) -> Figure:
     """Draw the loss and the validation recall over the epochs."""
+    from matplotlib.ticker import MaxNLocator
+
     epochs = [int(record["epoch"]) for record in history]
     recall_name = next((name for name in history[-1] if "recall_at_" in name), "")
     recall = [(e, r[recall_name]) for e, r in zip(epochs, history, strict=True) if recall_name in r]
@@ -212,7 +214,7 @@ def _training_curves(history: Sequence[Mapping[str, float]]) -> Figure:
     (loss_line,) = axes.plot(epochs, losses, "o-", color=_LOSS, ms=4, label="Training loss")
     axes.set_xlabel("Epoch")
     axes.set_ylabel("Training loss (nats, mean over examples)")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     lines: list[Artist] = [loss_line]
     if recall:
         right = axes.twinx()
