@@ -47,7 +47,7 @@ def test_b04_a_file_in_the_style_of_movielens_needs_three_settings() -> None:
         read(path)
     with pytest.raises(DataError, match="line 1: the byte 0xe9 is not utf-8 text"):
         read(path, TableFormat(separator="|"))
-    with pytest.raises(DataError, match="without a header by dataset.file.header=false"):
+    with pytest.raises(DataError, match=r"without a header by dataset\.file\.header=false"):
         read(path, TableFormat(separator="|", encoding="latin-1"))
 
 
