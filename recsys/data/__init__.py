@@ -9,6 +9,7 @@ from recsys.data.events import Events, history_ends
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
+from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
 from recsys.data.ml100k import Ml100k, fetch_ml100k
 from recsys.data.prepare import prepare_dataset
 from recsys.data.raw import RawEntities, RawLog
@@ -49,12 +50,14 @@ __all__ = [
     "fetch_ml100k",
     "find_sources",
     "history_ends",
+    "id_pairs_from_table",
     "infer_features",
     "interactions_from_table",
     "make_synthetic",
     "prepare_dataset",
     "read_entities",
     "read_entities_file",
+    "read_id_pairs",
     "read_interactions",
     "read_prepared",
     "write_entities",

@@ -8,18 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recsys.data.bad_rows import BadRows, RowCheck
-from recsys.data.ids import ids_as_text
-from recsys.data.numbers import as_numbers
-from recsys.data.parts import Part, check_columns, join_columns, read_parts
-from recsys.data.table_format import TableFormat
+from recsys.data import TableFormat, id_pairs_from_table, read_id_pairs
 from recsys.evaluation.estimates import Resampling
 from recsys.evaluation.measures import check_ks, measure_lists
 from recsys.evaluation.report import Report
 from recsys.foundations import DataError, Ragged
 from recsys.metrics import distinct, top_k
 
-_IDS = ("user_id", "item_id")
 _ORDERS = ("rank", "score")
 
 
@@ -37,12 +32,12 @@ def read_ranked(path: str | Path, form: TableFormat | None = None) -> pa.Table:
         MissingFileError: The path leads nowhere.
         DataError: A column is missing or a row holds no id or no number; names file and row.
     """
-    return _read(path, form, _ORDERS)
+    return read_id_pairs(path, format=form or TableFormat(), orders=_ORDERS)
 
 
 def read_truth(path: str | Path, form: TableFormat | None = None) -> pa.Table:
     """Read what users chose: columns user_id and item_id; otherwise as `read_ranked`."""
-    return _read(path, form, ())
+    return read_id_pairs(path, format=form or TableFormat())
 
 
 def evaluate_ranked(
@@ -79,8 +74,8 @@ def evaluate_ranked(
         ArgumentError: `ks` is empty or holds a number below 1.
     """
     ks = check_ks(ks)
-    lists_table = _clean([Part("ranked", ranked)], _ORDERS)
-    truth_table = _clean([Part("truth", truth)], ())
+    lists_table = id_pairs_from_table(ranked, name="ranked", orders=_ORDERS)
+    truth_table = id_pairs_from_table(truth, name="truth")
     if truth_table.num_rows == 0:
         raise DataError("The truth is empty: nothing to evaluate on.")
     users = pc.unique(truth_table["user_id"])
@@ -121,37 +116,6 @@ def _counts(
         "num_short_lists": int((lists.lengths < ks[-1]).sum()),
         "num_items_shown": len(np.unique(top_k(lists, ks[-1]).rows)),
     }
-
-
-def _read(path: str | Path, form: TableFormat | None, orders: tuple[str, ...]) -> pa.Table:
-    parts, _ = read_parts(path, form or TableFormat(), required=_IDS, optional=orders, others=False)
-    return _clean(parts, orders)
-
-
-def _clean(parts: Sequence[Part], orders: tuple[str, ...]) -> pa.Table:
-    """Give ids as text and the order as numbers; refuse rows without them."""
-    bad, cleaned = BadRows(), []
-    for part in parts:
-        check_columns(part.name, part.table.column_names, _IDS)
-        order = [column for column in orders if column in part.table.column_names][:1]
-        if orders and not order:
-            raise DataError(f"{part.name} must have a column 'rank' or 'score'.")
-        part.note_malformed(bad)
-        bad.num_rows += len(part.table)
-        check = RowCheck(part.name, part.table, bad, np.ones(len(part.table), bool))
-        columns = {}
-        for column in _IDS:
-            columns[column] = ids_as_text(part.table[column], file=part.name, name=column)
-            check.leave_out(f"null {column}", pc.is_null(columns[column]).to_numpy(), column)
-        for column in order:
-            numbers, _ = as_numbers(part.table[column])
-            check.leave_out(f"{column} that is no number", np.isnan(numbers), column)
-            columns[column] = pa.chunked_array([pa.array(numbers)])
-        cleaned.append(Part(part.name, pa.table(columns)))
-    if bad.counts:
-        reason = next(iter(bad.counts))
-        raise DataError(f"{bad.first[reason]} ({reason}); {sum(bad.counts.values())} bad rows.")
-    return pa.table({column: join_columns(cleaned, column) for column in columns})
 
 
 def _in_order(table: pa.Table, order: str) -> pa.Table:

@@ -5,9 +5,7 @@ from functools import partial
 import numpy as np
 
 from recsys.data import PreparedDataset
-from recsys.evaluation.embed import embed_queries
-from recsys.evaluation.evaluate import quick_metrics
-from recsys.evaluation.queries import build_queries
+from recsys.evaluation import build_queries, embed_queries, quick_metrics
 from recsys.foundations import make_numpy_generator
 from recsys.index import ExactIndex
 from recsys.models import TwoTower, encode_candidates
