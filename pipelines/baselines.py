@@ -8,8 +8,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recsys.cli import stage
-from recsys.cli.job import job_folder, sweep_name, user_folder
+from recsys.cli import job_folder, stage, sweep_name, user_folder
 from recsys.config import BaselinesConfig, build, flatten, load, register_schemas, to_plain
 from recsys.config.build_baselines import compare_baselines
 from recsys.config.build_dataset import find_or_prepare

@@ -9,8 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recsys.benchmark import BenchmarkResult, print_benchmarks, write_benchmarks
-from recsys.cli import stage
-from recsys.cli.job import job_folder, user_folder
+from recsys.cli import job_folder, stage, user_folder
 from recsys.config import BenchmarkConfig, build, load, register_schemas
 from recsys.config.build_benchmark import run_benchmarks
 from recsys.foundations import seed_everything

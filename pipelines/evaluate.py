@@ -9,8 +9,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recsys.cli import stage
-from recsys.cli.job import job_folder, user_folder
+from recsys.cli import job_folder, stage, user_folder
 from recsys.config import EvaluateConfig, build, load, register_schemas
 from recsys.config.build_evaluation import evaluate_as_set
 from recsys.evaluation import Report, print_report, write_results

@@ -9,8 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recsys.bundle import read_bundle, replace_index
-from recsys.cli import stage
-from recsys.cli.job import job_folder, user_folder
+from recsys.cli import job_folder, stage, user_folder
 from recsys.config import ReindexConfig, build, load, register_schemas
 from recsys.index import FaissIndex
 

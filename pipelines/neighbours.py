@@ -9,8 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recsys.bundle import read_bundle
-from recsys.cli import stage
-from recsys.cli.job import as_written, user_folder
+from recsys.cli import as_written, stage, user_folder
 from recsys.config import NeighboursConfig, build, load, register_schemas
 from recsys.config.build_requests import build_item_ids
 from recsys.serving import Lookup, show_answers

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recsys.cli import stage
-from recsys.cli.job import job_folder, user_folder
+from recsys.cli import job_folder, stage, user_folder
 from recsys.config import PrepareConfig, build, load, register_schemas
 from recsys.config.build_dataset import build_prepared
 from recsys.data import read_prepared

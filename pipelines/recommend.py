@@ -9,8 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recsys.bundle import read_bundle
-from recsys.cli import stage
-from recsys.cli.job import user_folder
+from recsys.cli import stage, user_folder
 from recsys.config import RecommendConfig, build, load, register_schemas
 from recsys.config.build_requests import build_user_request
 from recsys.serving import Lookup, write_answers

@@ -9,8 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recsys.bundle import read_bundle
-from recsys.cli import stage
-from recsys.cli.job import user_folder
+from recsys.cli import stage, user_folder
 from recsys.config import ServeConfig, build, load, register_schemas
 from recsys.serving import Lookup
 from recsys.serving.app import create_app, serve_app

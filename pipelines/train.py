@@ -9,8 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recsys.bundle import write_bundle
-from recsys.cli import stage
-from recsys.cli.job import job_folder, sweep_name, user_folder
+from recsys.cli import job_folder, stage, sweep_name, user_folder
 from recsys.config import TrainConfig, build, flatten, load, register_schemas, to_plain
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_evaluation import evaluate_model
