@@ -1,5 +1,6 @@
 """Settings of the model, loss, sampler and optimizer groups: types and ranges."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,8 +196,8 @@ class PopularityConfig(SamplerConfig):
 
     def __post_init__(self) -> None:
         """Check the range."""
-        if not -1 <= self.alpha <= 1.5:
-            raise ConfigError(f"sampler.alpha must lie between -1 and 1.5, got {self.alpha}.")
+        if not math.isfinite(self.alpha):
+            raise ConfigError(f"sampler.alpha must be finite, got {self.alpha}.")
 
 
 @dataclass(kw_only=True)
