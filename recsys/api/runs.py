@@ -63,19 +63,23 @@ def evaluate(
             first).
         truth: user_id and item_id, with `ranked`.
         k: Lengths of the list that is judged.
-        settings: More settings of `recsys evaluate`, such as ``{"dataset_dir": "data/mine"}``.
+        settings: With a bundle, more settings of `recsys evaluate`, such as
+            ``{"dataset_dir": "data/mine"}``.
 
     Returns:
         The report: ``.flat_metrics()["recall_at_10"]``, ``.to_json()``, ``.per_user``.
 
     Raises:
-        ArgumentError: Neither a bundle nor both tables are given, or all of them.
+        ArgumentError: Neither a bundle nor both tables are given, or all of them; `settings`
+            come with tables.
         DataError: A table cannot be read as asked.
     """
     lists = [table for table in (ranked, truth) if table is not None]
     if len(lists) != (2 if bundle is None else 0):
         raise ArgumentError("`evaluate` must get `bundle`, or `ranked` and `truth`.")
     if bundle is None:
+        if settings:
+            raise ArgumentError("`settings` must come with `bundle`, got them with tables.")
         return evaluate_ranked(as_arrow(lists[0]), as_arrow(lists[1]), list(k))
     given = {"bundle": str(bundle), "k": list(k), **(settings or {})}
     config = compose_config("evaluate", EvaluateConfig, given)

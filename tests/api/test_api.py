@@ -119,6 +119,8 @@ def test_evaluate_wants_a_bundle_or_both_tables() -> None:
     for given in ({}, {"ranked": table}, {"bundle": "b", "truth": table}):
         with pytest.raises(ArgumentError, match="must get `bundle`, or `ranked` and `truth`"):
             recsys.evaluate(**given)
+    with pytest.raises(ArgumentError, match="`settings` must come with `bundle`"):
+        recsys.evaluate(ranked=table, truth=table, settings={"evaluation.num_bootstrap": 20})
 
 
 def test_refusals_are_our_errors() -> None:
