@@ -22,9 +22,11 @@ from recsys.foundations import (
     ConfigError,
     FormatError,
     atomic_folder,
+    canonical_json,
     check_files,
     list_files,
     read_json,
+    sha256_text,
     write_json,
 )
 from recsys.training.objective import Objective
@@ -160,7 +162,7 @@ class CheckpointStore:
                 "fingerprint": self._fingerprint,
                 "files": list_files(folder),
             }
-            write_json(folder / "state.json", state)
+            write_json(folder / "state.json", state | {"state_sha256": _own_hash(state)})
 
     def keep_as_best(self) -> None:
         """Make `best` the checkpoint that `last` is now; the files are shared, not copied."""
@@ -216,6 +218,8 @@ class CheckpointStore:
             raise FormatError(f"{path} is damaged: not all of {', '.join(_PARTS)} is there.")
         if "state.safetensors" not in state["files"]:
             raise FormatError(f"{path} is damaged: it does not list state.safetensors.")
+        if state.pop("state_sha256", None) != _own_hash(state):
+            raise FormatError(f"{path} is damaged: its SHA-256 is not the one it states.")
         return state
 
     def _read_tensors(self, name: str, state: dict[str, Any]) -> dict[str, Tensor]:
@@ -242,3 +246,8 @@ class CheckpointStore:
                 f"was trained on ({state['fingerprint'][:12]} there, "
                 f"{self._fingerprint[:12]} here)."
             )
+
+
+def _own_hash(state: dict[str, Any]) -> str:
+    """Hash a checkpoint's state without the field that holds the hash."""
+    return sha256_text(canonical_json(state))

@@ -147,7 +147,9 @@ def test_a_missing_file_is_refused_by_name(make_run: MakeRun, saved: Path) -> No
         ({"settings": None}, r"state\.json is damaged"),
         ({"files": []}, r"state\.json is damaged"),
         ({"files": {}}, r"state\.json is damaged"),
-        ({"files": {"state.safetensors": {}}}, "damaged: state.safetensors has no hash"),
+        ({"files": {"state.safetensors": {}}}, r"state\.json is damaged: its SHA-256"),
+        ({"fingerprint": "another"}, r"state\.json is damaged: its SHA-256"),
+        ({"state_sha256": "0" * 64}, r"state\.json is damaged: its SHA-256"),
     ],
 )
 def test_a_changed_state_is_refused_by_name(
