@@ -134,6 +134,14 @@ def test_a_folder_does_not_replace_a_file_nor_a_file_a_folder(tmp_path: Path) ->
         pass
 
 
+def test_a_device_or_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="pipe is no plain file"), atomic_file(pipe):
+        pass
+    assert pipe.is_fifo()
+
+
 def test_json_comes_back_as_it_was_written(tmp_path: Path) -> None:
     value = {"b": [1, 2.5, None, True], "a": "ünïcode 🎈"}
     write_json(tmp_path / "x.json", value)

@@ -42,6 +42,18 @@ class Run:
     bundle: Path
 
 
+@pytest.fixture
+def with_plots() -> None:
+    """Have a test's runs draw their plots, which takes most of their time."""
+
+
+@pytest.fixture(autouse=True)
+def plots_as_asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the plots of a test that does not ask for them; `trained` has some."""
+    if "with_plots" not in request.fixturenames:
+        monkeypatch.setattr("recsys.evaluation.results.write_plots", lambda *_: [])
+
+
 @pytest.fixture(scope="session")
 def prepared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the folder of prepared data sets, which all runs share."""

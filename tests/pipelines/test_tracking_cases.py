@@ -68,6 +68,7 @@ def artifacts_of(store: Path, run: Any) -> Path:
     return store / "mlruns" / "recsys" / str(run.info.run_id) / "artifacts"
 
 
+@pytest.mark.usefixtures("with_plots")
 def test_a_run_is_recorded_with_settings_metrics_data_and_files(store: Path, fit: Fit) -> None:
     folder = fit({"trainer.epochs": 2, "run_dir": str(store / "runs" / "first")})
     run = tracked(store, folder)
