@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from collections.abc import Callable
 # What the machine lacks or forbids; another OSError is more likely a fault of ours.
 _MENDABLE = {
     errno.ENOSPC,
+    errno.EFBIG,
     errno.EDQUOT,
     errno.EACCES,
     errno.EPERM,
@@ -90,9 +92,18 @@ def _sentence(error: Exception) -> str | None:
     if _is_memory(error):
         return f"out of memory; ask for smaller batches or blocks. {error}".strip()
     if isinstance(error, OSError) and error.errno in _MENDABLE:
-        name = f": {error.filename}" if error.filename else ""
+        told = error.filename or (error.strerror if "/" in str(error.strerror) else "")
+        name = f": {told}".rstrip(".") if told else ""
         return f"{os.strerror(error.errno)}{name}."
-    return None
+    number = _system_error(error)
+    return f"{os.strerror(number)}." if number in _MENDABLE else None
+
+
+def _system_error(error: Exception) -> int | None:
+    """Give the number of the system's error in the text of one from Rust (safetensors)."""
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    is_rust = type(error).__name__ == "SafetensorError"
+    return int(found.group(1)) if is_rust and found else None
 
 
 def _is_memory(error: Exception) -> bool:

@@ -142,5 +142,6 @@ def _any_feature(features: FeatureTable) -> NDArray[np.bool_]:
         elif spec.kind == "numeric":
             some |= ~np.isnan(column)
         else:
-            some |= (column != 0).reshape(len(features), -1).any(axis=1)
+            known = column != 0
+            some |= known.any(axis=1) if known.ndim == 2 else known
     return some

@@ -1,6 +1,7 @@
 """The saved forms: `index.faiss` as FAISS writes it, vectors as `.npy`."""
 
 import contextlib
+import errno
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,11 @@ _HEADER = struct.Struct("<4s i q q q ? i")  # type, width, count, two unused, tr
 def write_index(path: Path, index: FaissIndex) -> None:
     """Write the FAISS part of an index, atomically; the vectors are written beside it."""
     with atomic_file(path) as temporary:
-        faiss.write_index(index.inner, str(temporary))
+        try:
+            faiss.write_index(index.inner, str(temporary))
+        except RuntimeError as error:  # FAISS's form of a full disk; the reason stands last
+            reason = str(error).rpartition("(")[2].rstrip(")")
+            raise OSError(errno.EIO, f"{path} cannot be written ({reason})") from error
 
 
 def read_index(path: Path, vectors: NDArray[np.float32], settings: IndexSettings) -> FaissIndex:

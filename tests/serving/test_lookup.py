@@ -152,6 +152,13 @@ def test_events_of_unknown_items_are_left_out_with_a_warning(
     assert table["fallback"].to_pylist() == [False] * 3 + [True] * 3
 
 
+def test_nobody_asked_for_gives_an_empty_table_also_with_features(make_bundle: MakeBundle) -> None:
+    users = {"id": [f"u{user}" for user in range(30)], "plan": ["free", "paid", "paid"] * 10}
+    lookup = Lookup(make_bundle(make_rows(), users=users, user_features=("plan",)))
+    assert lookup.recommend([], k=3).num_rows == 0
+    assert lookup.recommend(k=3, histories={}).num_rows == 0
+
+
 def test_features_speak_for_a_user_without_history(make_bundle: MakeBundle) -> None:
     rows = make_rows()
     users = {"id": [f"u{user}" for user in range(30)], "plan": ["free", "paid", "paid"] * 10}

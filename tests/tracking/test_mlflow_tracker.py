@@ -334,6 +334,12 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         open_tracker(tmp_path, uri="sqlite:///file/below/mlflow.db")
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no file")
+def test_a_folder_that_takes_no_file_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TrackingError, match=r"x\.db cannot be opened: .*No such file"):
+        open_tracker(tmp_path, uri="sqlite:////proc/x.db")
+
+
 def test_an_unknown_way_with_errors_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="`on_error` must be one of fail, warn, got 'ignore'"):
         open_tracker(tmp_path, on_error="ignore")
