@@ -1,5 +1,6 @@
 """Settings of the dataset, split and features groups: types and ranges."""
 
+import codecs
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -40,6 +41,12 @@ class FileFormatConfig:
     def __post_init__(self) -> None:
         """Check the choices."""
         one_of("dataset.file.format", self.format, ("auto", "csv", "tsv", "parquet"))
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as error:
+            raise ConfigError(
+                f"dataset.file.encoding must be a text encoding, got {self.encoding!r}."
+            ) from error
 
 
 @dataclass(kw_only=True)

@@ -61,6 +61,17 @@ class PrepareConfig(StageConfig):
         """Check what excludes what."""
         super().__post_init__()
         check_split(self.dataset, self.split)
+        check_features(self.dataset, self.features)
+
+
+def check_features(dataset: DatasetConfig, features: FeaturesConfig) -> None:
+    """Check that the tables are there whose columns are named as features."""
+    for side in ("items", "users") if isinstance(dataset, TableConfig) else ():
+        named = getattr(features, side)
+        if named and getattr(dataset, side) is None:
+            raise ConfigError(
+                f"features.{side}.{next(iter(named))} needs a table of {side}: dataset.{side}=FILE."
+            )
 
 
 def check_split(dataset: DatasetConfig, split: SplitConfig) -> None:
