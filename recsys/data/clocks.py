@@ -82,14 +82,16 @@ def _check_offsets(parts: Sequence[Part], parsed: Sequence[ParsedTimes], column:
         return []
     if not num_zoned:
         return [
-            f"Times in {column!r} have no offset and were read as UTC; `timezone` changes that."
+            f"Times in {column!r} have no offset and were read as UTC; dataset.timezone "
+            "changes that."
         ]
     part, times = next(each for each in zip(parts, parsed, strict=True) if each[1].is_local.any())
     row = int(np.argmax(times.is_local))
     raise DataError(
         f"{part.name}, row {row + 1}: column {column!r} holds "
         f"{str(part.table[column][row].as_py())!r} without an offset from UTC, as {num_local} "
-        f"times do, while {num_zoned} have one; set `timezone` for those without."
+        f"times do, while {num_zoned} have one; set dataset.timezone (of a lookup: timezone) "
+        "for those without."
     )
 
 

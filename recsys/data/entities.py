@@ -49,7 +49,12 @@ def read_entities(
     check_choice("on_bad_rows", on_bad_rows, ("error", "drop"))
     wanted = [name for name in columns or () if name != id_column]
     parts, files = read_parts(
-        paths, format, required=[id_column, *wanted], optional=(), others=columns is None
+        paths,
+        format,
+        required=[id_column, *wanted],
+        optional=(),
+        others=columns is None,
+        settings={id_column: f"columns.{what}_table_id"},
     )
     sources = [file.describe() for file in files]
     return _build(parts, id_column, what=what, on_bad_rows=on_bad_rows, sources=sources)

@@ -1,6 +1,6 @@
 """A table in several files, read file by file with each file's own columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,7 @@ def read_parts(
     required: Sequence[str],
     optional: Sequence[str],
     others: bool,
+    settings: Mapping[str, str] | None = None,
 ) -> tuple[list[Part], list[SourceFile]]:
     """Read columns of every file that the paths lead to.
 
@@ -60,6 +61,7 @@ def read_parts(
         required: Columns that every file must have.
         optional: Columns that either every file has or none.
         others: Whether all other columns are read too.
+        settings: Required column -> the setting that names it, for the message where it is absent.
 
     Raises:
         MissingFileError: A path leads nowhere.
@@ -68,7 +70,7 @@ def read_parts(
     files = find_sources(paths)
     present = [_columns_of(file, form) for file in files]
     for file, names in zip(files, present, strict=True):
-        check_columns(file.name, names, required)
+        check_columns(file.name, names, required, settings or {})
     _check_optional(files, present, optional)
     wanted = [*required, *optional]
     parts = []
@@ -118,8 +120,20 @@ def _columns_of(file: SourceFile, form: TableFormat) -> list[str]:
     return names
 
 
-def check_columns(name: str, present: Sequence[str], required: Sequence[str]) -> None:
+def check_columns(
+    name: str,
+    present: Sequence[str],
+    required: Sequence[str],
+    settings: Mapping[str, str] | None = None,
+) -> None:
     """Check that a table has the columns that it must have.
+
+    Args:
+        name: What the message calls the table.
+        present: Its columns.
+        required: Those that it must have.
+        settings: Required column -> the setting that names it, such as `columns.user`; for a
+            column that is not there, no other name can be given.
 
     Raises:
         DataError: One is missing; the message lists those that are there.
@@ -128,15 +142,17 @@ def check_columns(name: str, present: Sequence[str], required: Sequence[str]) ->
     if not missing:
         return
     shown = ", ".join(repr(column[:60]) for column in present[:12])
-    hint = "Is `separator` another one (dataset.file.separator)?"
-    if len(present) > 1:
+    setting, hint = (settings or {}).get(missing[0]), ""
+    if settings and len(present) == 1:
+        hint = " Is the separator another one (dataset.file.separator)?"
+    elif setting is not None:
         hint = (
-            "Name it by `columns` (dataset.columns.user=... and so on; of a file without a header"
+            f" Name it by dataset.{setting}=NAME (of a lookup: {setting}=NAME); where the file has "
+            "no header line, by dataset.file.header=false and dataset.file.names."
         )
-        hint += " by dataset.file.header=false and dataset.file.names)."
     raise DataError(
         f"{name} has no column {missing[0]!r}; it has {shown}"
-        f"{', ...' if len(present) > 12 else ''}. {hint}"
+        f"{', ...' if len(present) > 12 else ''}.{hint}"
     )
 
 

@@ -80,6 +80,11 @@ class LogOptions:
             names.append(str(columns.event))
         return list(dict.fromkeys(names))
 
+    def settings(self) -> dict[str, str]:
+        """Give the setting that names each column."""
+        named = {name: f"columns.{field}" for field, name in reversed(vars(self.columns).items())}
+        return {name: setting for name, setting in named.items() if name is not None}
+
     def may_have(self) -> list[str]:
         """List the columns that are read where they are."""
         names = [self.columns.timestamp, self.columns.weight]
@@ -135,7 +140,12 @@ def read_interactions(
         on_bad_rows=on_bad_rows,
     )
     parts, files = read_parts(
-        paths, format, required=options.must_have(), optional=options.may_have(), others=False
+        paths,
+        format,
+        required=options.must_have(),
+        optional=options.may_have(),
+        others=False,
+        settings=options.settings(),
     )
     return _build_log(parts, options, [file.describe() for file in files])
 

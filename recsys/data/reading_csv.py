@@ -147,7 +147,8 @@ def _explain(file: SourceFile, encoding: str, error: Exception) -> DataError:
         line, byte = found
         return DataError(
             f"{file.name}, line {line}: the byte 0x{byte:02x} is not {encoding} text; set "
-            "`encoding` (file.encoding) to the file's own, such as utf-8, latin-1 or cp1252."
+            "dataset.file.encoding (of a lookup: file.encoding) to the file's own, such as utf-8, "
+            "latin-1 or cp1252."
         )
     text = (str(error).splitlines() or [""])[0]
     return DataError(f"{file.name} cannot be read as delimited text: {text.rstrip('.')}.")

@@ -12,7 +12,8 @@ class TableFormat:
 
     Attributes:
         format: `csv`, `tsv`, `parquet`, or `auto`: by the suffix of each file's name.
-        separator: One character between the fields; None: a comma, for `tsv` a tab.
+        separator: One character between the fields, a tab also as a backslash and a t, which is
+            what a shell gives; None: a comma, for `tsv` a tab.
         header: Whether the first line names the columns.
         names: The columns' names where there is no header; none given: f0, f1, ...
         encoding: The text encoding; a byte order mark at the start of a file wins over it.
@@ -27,6 +28,8 @@ class TableFormat:
     def __post_init__(self) -> None:
         """Check what can be checked without a file."""
         check_choice("format", self.format, ("auto", "csv", "tsv", "parquet"))
+        if self.separator == r"\t":
+            object.__setattr__(self, "separator", "\t")
         if self.separator is not None and (
             len(self.separator) != 1 or not self.separator.isascii() or self.separator in '\r\n"'
         ):
@@ -51,8 +54,9 @@ class TableFormat:
             kind = "csv"
         if kind is None:
             raise DataError(
-                f"{file.name}: the suffix does not tell the format; set `format` to csv, tsv or "
-                "parquet, or `separator`."
+                f"{file.name}: the suffix does not tell the format; set "
+                "dataset.file.format (of a lookup: file.format) to csv, tsv or parquet, or "
+                "dataset.file.separator."
             )
         return kind
 

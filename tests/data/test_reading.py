@@ -47,8 +47,14 @@ def test_a_missing_column_is_refused_only_if_someone_asked_for_it(tmp_path: Path
         read_text(tmp_path, text, context=["device"])
     with pytest.raises(DataError, match="has no column 'rating'"):
         read_text(tmp_path, text, min_rating=0)
-    with pytest.raises(DataError, match="has no column 'uid'"):
-        read_text(tmp_path, text, columns=ColumnNames(user="uid"))
+
+
+@pytest.mark.parametrize("field", ["user", "item", "timestamp", "rating", "weight", "event"])
+def test_a_missing_column_is_named_beside_its_setting(tmp_path: Path, field: str) -> None:
+    words = rf"no column 'x'; .* by dataset\.columns\.{field}=NAME \(of a lookup: columns\.{field}="
+    columns = ColumnNames(**{field: "x"})
+    with pytest.raises(DataError, match=words):
+        read_text(tmp_path, "user_id,item_id\n1,2\n", columns=columns, required=frozenset({"x"}))
 
 
 @pytest.mark.parametrize("values", [["4", "", "3.5", "nan", "5"], [4.0, None, 3.5, np.nan, 5.0]])

@@ -50,6 +50,12 @@ def test_utf16_is_known_by_its_mark(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv").table.to_pylist() == [{"user_id": "é", "item_id": "🎧"}]
 
 
+def test_a_tab_may_be_written_as_a_shell_gives_it(tmp_path: Path) -> None:
+    form = TableFormat(separator=r"\t")
+    assert form == TableFormat(separator="\t")
+    assert column(read_text(tmp_path, "user_id\titem_id\na,b\tc\n", form), "user_id") == ["a,b"]
+
+
 def test_separator_header_and_names_are_settings(tmp_path: Path) -> None:
     form = TableFormat(separator="|", header=False, names=("item_id", "user_id"))
     assert column(read_text(tmp_path, "a|b\nc|d\n", form), "user_id") == ["b", "d"]
@@ -65,7 +71,7 @@ def test_suffixes_tell_the_format_also_of_compressed_files(tmp_path: Path) -> No
     pq.write_table(pa.table({"user_id": ["5"], "item_id": ["6"]}), tmp_path / "c.pq")
     assert column(read(tmp_path), "user_id") == ["1", "3", "5"]
     (tmp_path / "d.txt").write_text("user_id,item_id\n")
-    with pytest.raises(DataError, match=r"d\.txt: the suffix does not tell the format; set `form"):
+    with pytest.raises(DataError, match=r"d\.txt: the suffix does not tell the format; set data"):
         read(tmp_path)
 
 
@@ -108,7 +114,9 @@ def test_files_that_are_no_tables_are_refused_by_name(tmp_path: Path) -> None:
         read(tmp_path / "a.csv.gz")
     with pytest.raises(DataError, match="has the column 'user_id' twice"):
         read_text(tmp_path, "user_id,user_id,item_id\n1,2,3\n")
-    with pytest.raises(DataError, match=r"it has 'user_id;item_id'. Is `separator` another one"):
+    with pytest.raises(
+        DataError, match=r"it has 'user_id;item_id'\. Is the separator another one \(dataset\.file"
+    ):
         read_text(tmp_path, "user_id;item_id\n1;2\n")
     with pytest.raises(DataError, match="`encoding` must be a text encoding, got 'nonsense'"):
         read_text(tmp_path, "user_id,item_id\n1,2\n", TableFormat(encoding="nonsense"))
@@ -116,7 +124,9 @@ def test_files_that_are_no_tables_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_byte_that_is_not_of_the_encoding_is_named(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_bytes("user_id,item_id\nu,a\nu,é\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"line 3: the byte 0xe9 is not utf-8 text; set `encoding`"):
+    with pytest.raises(
+        DataError, match=r"line 3: the byte 0xe9 is not utf-8 text; set dataset\.file\.enc"
+    ):
         read(tmp_path / "log.csv")
     with pytest.raises(DataError, match="line 3: the byte 0xe9 is not ascii text"):
         read(tmp_path / "log.csv", TableFormat(encoding="ascii"))
@@ -125,7 +135,9 @@ def test_a_byte_that_is_not_of_the_encoding_is_named(tmp_path: Path) -> None:
 def test_an_encoding_that_wants_a_mark_which_the_file_lacks_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("user_id,item_id\nu1,i1\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"log.csv, line 1: .* is not utf-16 text; set `encoding`"):
+    with pytest.raises(
+        DataError, match=r"log.csv, line 1: .* is not utf-16 text; set dataset\.file"
+    ):
         read_interactions(path, format=TableFormat(encoding="utf-16"), columns=ColumnNames())
 
 

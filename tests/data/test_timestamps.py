@@ -73,9 +73,11 @@ def test_b09_the_last_fifth_begins_where_it_should() -> None:
 
 
 def test_b09_naive_and_aware_times_need_a_zone() -> None:
-    with pytest.raises(DataError, match=r"row 1: .* as 180 times do, while 180 have one; set `tim"):
+    with pytest.raises(DataError, match=r"row 1: .* as 180 times do, while 180 have one; set data"):
         read_case("iso_naive_and_aware.csv")
-    with pytest.raises(DataError, match="set `timezone`"):
+    with pytest.raises(
+        DataError, match=r"set dataset\.timezone \(of a lookup: timezone\) for those"
+    ):
         read_case("iso_naive_and_aware.csv", on_bad_rows="drop")
     log = read_case("iso_naive_and_aware.csv", timezone="UTC")
     assert set(micros(log)) == ten_minute_steps()
@@ -212,7 +214,7 @@ def test_times_without_a_zone_are_utc_and_said_so() -> None:
     log = read_times(["2024-01-03"])
     assert micros(log) == [1_704_240_000 * SECOND]
     assert log.warnings == ["Times in 't' have no offset and were read as UTC; "
-                            "`timezone` changes that."]  # fmt: skip
+                            "dataset.timezone changes that."]  # fmt: skip
 
 
 def test_arrow_dates_and_zoned_times_are_read() -> None:
