@@ -210,9 +210,12 @@ def _nothing_left(
     reasons = ", ".join(f"{count} {reason}" for reason, count in unwanted.items())
     text = f"{parts[0].name}: no row is left of {num_rows} ({reasons})"
     if "event of another kind" in unwanted:
-        present = pc.unique(parts[0].table[str(options.columns.event)]).to_pylist()
-        kinds = ", ".join(repr(kind) for kind in present[:5])
-        text += f"; `events` keeps {', '.join(map(repr, options.events))}, the log has {kinds}"
+        name = str(options.columns.event)
+        found = [pc.unique(part.table[name].cast(pa.large_string())).to_pylist() for part in parts]
+        present = list(dict.fromkeys(kind for kinds in found for kind in kinds if kind is not None))
+        kinds = ", ".join(map(repr, present[:5])) + (", ..." if len(present) > 5 else "")
+        text += f"; dataset.events keeps {', '.join(map(repr, options.events))}, "
+        text += f"the column {name!r} holds {kinds or 'no value'}"
     return text + "."
 
 

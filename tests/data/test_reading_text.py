@@ -144,5 +144,10 @@ def test_an_encoding_that_wants_a_mark_which_the_file_lacks_is_named(tmp_path: P
 def test_events_that_leave_nothing_are_named_beside_those_there(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("user_id,item_id,event\nu1,i1,view\nu2,i1,click\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"no row is left of 2 .*keeps 'buy', .* 'view', 'click'"):
+    words = r"no row is left of 2 .*dataset\.events keeps 'buy', .* 'event' holds 'view', 'click'\."
+    with pytest.raises(DataError, match=words):
         read(path, columns=ColumnNames(event="event"), events=["buy"])
+    kinds = "".join(f"u,i,{kind}\n" for kind in ["view", "", *"abcdef"])
+    (tmp_path / "more.csv").write_text(f"user_id,item_id,event\n{kinds}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"holds 'view', 'click', 'a', 'b', 'c', \.\.\.\."):
+        read(tmp_path, columns=ColumnNames(event="event"), events=["buy"])
