@@ -23,6 +23,7 @@ from recsys.serving.wire import (
     NeighboursRequest,
     RecommendRequest,
     check_limits,
+    check_users,
     display_columns,
     item_replies,
     parse,
@@ -209,6 +210,7 @@ def _reply(status: int, content: dict[str, Any]) -> "Response":
 def _recommend(lookup: Lookup, body: bytes, *, max_k: int, max_batch: int) -> dict[str, Any]:
     request: RecommendRequest = parse(RecommendRequest, body)
     check_limits(request, request.users, max_k=max_k, max_batch=max_batch)
+    check_users(request)
     wanted = UserRequest(
         k=request.k,
         exact=request.exact,

@@ -81,6 +81,19 @@ def check_limits(request: Any, queries: Sequence[str], *, max_k: int, max_batch:
         raise ArgumentError(f"At most {max_batch} queries go at once, got {len(queries)}.")
 
 
+def check_users(request: RecommendRequest) -> None:
+    """Check that whatever is said by user is said of users who are asked about.
+
+    Raises:
+        ArgumentError: A user of `histories`, `features` or `context` is not in `users`.
+    """
+    asked = set(request.users)
+    for name in ("histories", "features", "context"):
+        for user in getattr(request, name) or ():
+            if user not in asked:
+                raise ArgumentError(f"`{name}` holds the user {user[:100]!r}, not in `users`.")
+
+
 def to_table(rows: Rows | None, name: str) -> pa.Table | None:
     """Make a table of `user_id` and columns out of values by user; an absent value is null.
 

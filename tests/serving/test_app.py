@@ -206,7 +206,7 @@ def test_neighbours_are_those_of_the_lookup(client: Client, lookup: Lookup) -> N
         ),
         (
             "recommend",
-            b'{"users": ["u"], "context": {"u": {"device": "tv"}, "v": {"device": 1}}}',
+            b'{"users": ["u", "v"], "context": {"u": {"device": "tv"}, "v": {"device": 1}}}',
             422,
             "`context`: values of 'device' do not fit together.",
         ),
@@ -228,6 +228,20 @@ def test_a_bad_request_gets_its_status_and_one_sentence(
     assert reply.status_code == status
     assert list(reply.json()) == ["error"]
     assert words in reply.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("histories", ["007"]), ("features", {"income": 2.5}), ("context", {"device": "tv"})],
+)
+def test_what_is_said_of_a_user_who_is_not_asked_about_is_refused(
+    client: Client, field: str, value: Any
+) -> None:
+    said = {"u": value, "U": value}
+    reply = client.post("/v1/recommend", json={"users": ["u"], field: said})
+    assert reply.status_code == 422
+    assert reply.json() == {"error": f"`{field}` holds the user 'U', not in `users`."}
+    assert client.post("/v1/recommend", json={"users": ["U", "u"], field: said}).status_code == 200
 
 
 def test_too_many_queries_are_refused(client: Client) -> None:
@@ -350,6 +364,8 @@ def test_no_json_gives_500(client: Client, request: dict[str, Any], path: str) -
 def test_no_request_that_is_nearly_right_gives_500(
     client: Client, users: list[str], rest: dict[str, Any], rows: dict[str, Any]
 ) -> None:
+    histories = rest.get("histories")
+    users = [*users, *rows, *(histories if isinstance(histories, dict) else ())]
     right = {"users": users, "k": 3, "context": rows, "features": rows}
     keep = {k: v for k, v in rest.items() if k in ("histories", "exclude", "allowed")}
     reply = client.post("/v1/recommend", content=json.dumps(right | keep).encode())
