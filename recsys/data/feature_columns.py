@@ -62,8 +62,10 @@ def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"The feature column {name!r} must hold numbers: {error}.") from error
     values = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
-    if np.isinf(values).any():
-        raise DataError(f"The feature column {name!r} must hold finite numbers, got an infinity.")
+    beyond = np.isinf(values)
+    if beyond.any():
+        value = column[int(np.argmax(beyond))].as_py()
+        raise DataError(f"The feature column {name!r} must hold finite numbers, got {value!r}.")
     return values
 
 

@@ -131,7 +131,7 @@ def _fit_numeric(name: str, values: NDArray[np.float64]) -> FeatureSpec:
     with np.errstate(over="ignore", invalid="ignore"):
         mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
     if not np.isfinite([mean, scale]).all():
-        raise DataError(f"The feature column {name!r} holds numbers too large to standardise.")
+        raise _too_large(name, known)
     return FeatureSpec(name=name, kind="numeric", size=1, mean=mean, scale=scale or 1.0)
 
 
@@ -147,10 +147,19 @@ def _standardised(spec: FeatureSpec, values: NDArray[np.float64]) -> NDArray[np.
     return standardised
 
 
+def _too_large(name: str, known: NDArray[np.float64]) -> DataError:
+    """Name the number farthest from 0 of a column whose sums or differences overflow."""
+    largest = known[np.argmax(np.abs(known))]
+    return DataError(f"The feature column {name!r} holds numbers too large, such as {largest:g}.")
+
+
 def _fit_bucket(name: str, values: NDArray[np.float64], num_buckets: int) -> FeatureSpec:
     known = values[~np.isnan(values)]
     shares = np.arange(1, num_buckets) / num_buckets
-    edges = np.unique(np.quantile(known, shares)) if len(known) else np.zeros(0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = np.unique(np.quantile(known, shares)) if len(known) else np.zeros(0)
+    if not np.isfinite(edges).all():
+        raise _too_large(name, known)
     return FeatureSpec(
         name=name, kind="bucket", size=2 + len(edges), edges=tuple(map(float, edges))
     )
@@ -170,11 +179,22 @@ def _vectors(name: str, column: pa.Array, width: int | None) -> NDArray[np.float
         raise DataError(
             f"The feature column {name!r} must hold {width} numbers a row, got {other} in one row."
         )
-    numbers = np.asarray(
-        pc.list_flatten(column).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
-    )
-    if not np.isfinite(numbers).all():
-        raise DataError(f"The feature column {name!r} must hold finite numbers.")
     vectors = np.zeros((len(column), width), np.float32)
+    numbers = _finite(name, pc.list_flatten(column))
     vectors[column.is_valid().to_numpy(zero_copy_only=False)] = numbers.reshape(-1, width)
     return vectors
+
+
+def _finite(name: str, values: pa.Array) -> NDArray[np.float32]:
+    """Give the numbers of vectors as float32; what is none there is refused."""
+    try:
+        numbers = np.asarray(values.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"The feature column {name!r} must hold numbers: {error}.") from error
+    beyond = ~np.isfinite(numbers)
+    if beyond.any():
+        value = values[int(np.argmax(beyond))].as_py()
+        raise DataError(
+            f"The feature column {name!r} must hold finite numbers within float32, got {value}."
+        )
+    return numbers

@@ -1,5 +1,6 @@
 """Each kind of feature against values worked by hand, and the table's own operations."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -191,10 +192,14 @@ def test_comes_back_from_arrow_and_json_unchanged() -> None:
     ("values", "options", "message"),
     [
         (["a", "b"], {"kind": "numeric"}, "'x' must hold numbers"),
-        ([1.0, float("inf")], {}, "finite numbers, got an infinity"),
+        ([1.0, float("inf")], {}, "'x' must hold finite numbers, got inf"),
+        (["1", "1e400"], {"kind": "bucket"}, "'x' must hold finite numbers, got '1e400'"),
         ([1, 2], {"kind": "multi"}, "must hold lists, or text with a separator, got int64"),
         ([[1.0], [1.0, 2.0]], {}, "must hold 1 numbers a row, got 2"),
-        ([[float("nan")]], {}, "must hold finite numbers"),
+        ([[float("nan")]], {}, "'x' must hold finite numbers within float32, got nan"),
+        ([[1.0, 1e300]], {}, r"'x' must hold finite numbers within float32, got 1e\+300"),
+        ([["1", "a"]], {"kind": "vector"}, "'x' must hold numbers: .*'a'"),
+        ([[[1.0]]], {"kind": "vector"}, "'x' must hold numbers: "),
         (pa.array([None], pa.list_(pa.float32())), {}, "no vector in any training row"),
         ([["a"]], {"kind": "categorical"}, "must hold one value a row"),
         (["a"], {"kind": "vector"}, "must hold lists, got"),
@@ -253,8 +258,8 @@ def test_refuses_a_number_that_leaves_float32_once_standardised() -> None:
         schema.encode(pa.table({"price": [2.0, 1e300]}))
 
 
-def test_refuses_numbers_whose_spread_overflows() -> None:
-    with pytest.raises(DataError, match="'price' holds numbers too large to standardise"):
-        FeatureSchema.fit(
-            pa.table({"price": [1e300, -1e300]}), {"price": FeatureOptions(kind="numeric")}
-        )
+@pytest.mark.parametrize(("kind", "largest"), [("numeric", 1e300), ("bucket", 1.5e308)])
+def test_refuses_numbers_whose_spread_overflows(kind: str, largest: float) -> None:
+    words = re.escape(f"'x' holds numbers too large, such as {largest:g}")
+    with pytest.raises(DataError, match=words):
+        fit([largest, -largest], kind=kind)

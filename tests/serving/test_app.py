@@ -244,6 +244,15 @@ def test_what_is_said_of_a_user_who_is_not_asked_about_is_refused(
     assert client.post("/v1/recommend", json={"users": ["U", "u"], field: said}).status_code == 200
 
 
+def test_a_number_beyond_float32_is_refused_with_its_column(client: Client) -> None:
+    for field, column in (("features", "income"), ("context", "hour")):
+        body = {"users": ["u"], field: {"u": {column: 1e300}}}
+        reply = client.post("/v1/recommend", json=body)
+        assert reply.status_code == 422
+        assert f"'{column}' must hold numbers near those" in reply.json()["error"]
+        assert "got 1e+300" in reply.json()["error"]
+
+
 def test_too_many_queries_are_refused(client: Client) -> None:
     reply = client.post("/v1/recommend", json={"users": [str(n) for n in range(21)]})
     assert reply.status_code == 422
