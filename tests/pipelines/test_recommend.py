@@ -87,6 +87,15 @@ def test_given_histories_stand_in_place_of_the_stored_ones(
     assert not lists["fallback"].any()
 
 
+def test_columns_that_the_model_does_not_know_are_named_in_one_warning(
+    trained: Any, tmp_path: Path, recommend_to: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "users.csv").write_text("user_id,colour,segment,sise\nu1,red,1,9\nu2,blue,2,8\n")
+    recommend_to(tmp_path / "top.parquet", trained.bundle, users=str(tmp_path / "users.csv"))
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["columns of the users file that the model does not read: colour, sise"]
+
+
 def test_a_refused_request_writes_nothing(trained: Any, tmp_path: Path, recommend_to: Any) -> None:
     with pytest.raises(MissingFileError, match=rf"{tmp_path}/nowhere\.csv"):
         recommend_to(tmp_path / "top.parquet", trained.bundle, users=str(tmp_path / "nowhere.csv"))
