@@ -143,6 +143,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"+features.items.x.min_count": 0}, "features.items.x: features: `min_count` must be at"),
         ({"dataset": "table"}, "dataset.interactions must be given: dataset.interactions=FILE"),
         (
+            {"dataset": "table", "dataset.columns.user": None},
+            "dataset.columns.user must not be null",
+        ),
+        (
             {"dataset": "table", "dataset.interactions": ""},
             "dataset.interactions must be a path or a list of paths, got ''.",
         ),
