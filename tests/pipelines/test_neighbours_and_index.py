@@ -52,6 +52,16 @@ def test_the_nearest_item_is_that_of_a_plain_product(trained: Any, tmp_path: Pat
         assert got == [ids[place] for place in best]
 
 
+def test_items_of_a_file(trained: Any, tmp_path: Path) -> None:
+    ids = read_bundle(trained.bundle).items.vocabulary.ids.to_pylist()[5:8]
+    (tmp_path / "items.tsv").write_text("\n".join(["sku\tnote", *(f"{one}\tx" for one in ids)]))
+    given = {"bundle": str(trained.bundle), "k": 2, "threads": 1, "columns.item": "sku"}
+    given |= {"items": str(tmp_path / "items.tsv"), "output": str(tmp_path / "near.parquet")}
+    neighbours(compose_config("neighbours", NeighboursConfig, given))
+    near = pd.read_parquet(tmp_path / "near.parquet")
+    assert near["query_item_id"].tolist() == [one for one in ids for _ in range(2)]
+
+
 def test_an_unknown_item_is_named(trained: Any) -> None:
     given = {"bundle": str(trained.bundle), "items": "no such item"}
     with pytest.raises(UnknownIdError, match="no such item"):

@@ -96,6 +96,34 @@ def test_columns_that_the_model_does_not_know_are_named_in_one_warning(
     assert warnings == ["columns of the users file that the model does not read: colour, sise"]
 
 
+def test_columns_of_the_users_file_stand_in_place_of_stored_features_and_others_are_not_read(
+    trained: Any, tmp_path: Path, recommend_to: Any, events_of: Any, dataset_of: Any
+) -> None:
+    # The made-up users have one feature, `segment`.
+    users = events_of(dataset_of(trained.bundle), "train")["user_id"].unique()[:2]
+    lists = {}
+    for name, columns in {
+        "none": {},
+        "other": {"mood": ["fine", "fine"]},
+        "segment": {"segment": ["no such", "no such"]},
+    }.items():
+        file = tmp_path / f"{name}.csv"
+        pd.DataFrame({"user_id": users} | columns).to_csv(file, index=False)
+        output = tmp_path / f"{name}.parquet"
+        lists[name] = recommend_to(output, trained.bundle, k=5, users=str(file))
+    pd.testing.assert_frame_equal(lists["none"], lists["other"])
+    assert not lists["none"]["score"].equals(lists["segment"]["score"])
+
+
+def test_the_id_column_of_the_users_file_can_have_another_name(
+    trained: Any, tmp_path: Path, recommend_to: Any
+) -> None:
+    (tmp_path / "users.csv").write_text("who\nstranger\n")
+    settings = {"users": str(tmp_path / "users.csv"), "columns.user_table_id": "who"}
+    lists = recommend_to(tmp_path / "top.parquet", trained.bundle, k=2, **settings)
+    assert lists["user_id"].tolist() == ["stranger"] * 2
+
+
 def test_a_refused_request_writes_nothing(trained: Any, tmp_path: Path, recommend_to: Any) -> None:
     with pytest.raises(MissingFileError, match=rf"{tmp_path}/nowhere\.csv"):
         recommend_to(tmp_path / "top.parquet", trained.bundle, users=str(tmp_path / "nowhere.csv"))
