@@ -196,6 +196,9 @@ def _build_events(
                 None if log.weights is None else log.weights[places],
                 schema.encode(_rows(context, log.input_rows[places])),
             )
+    weights = events["train"].weights
+    if weights is not None and not weights.any():
+        raise DataError("All training weights are 0, so that nothing would be learnt.")
     return events
 
 

@@ -242,6 +242,14 @@ def test_parts_may_be_given(tmp_path: Path) -> None:
     assert "The validation part is empty." in dataset.summary
 
 
+def test_training_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
+    # Of the rows for training (b x, a x, a w) none weighs anything; others do.
+    weights = pa.array([0, 9, 0, 9, 9, 0, 0], pa.float32())
+    with pytest.raises(DataError, match="All training weights are 0"):
+        prepare(make_raw(ROWS, weight=weights), tmp_path)
+    assert not (tmp_path / "dataset").exists()
+
+
 @pytest.mark.parametrize("weighted", ["train", "test"])
 def test_given_parts_may_differ_in_having_weights(tmp_path: Path, weighted: str) -> None:
     raws = {"train": make_raw(ROWS[:5]), "test": make_raw(ROWS[5:])}
