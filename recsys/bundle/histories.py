@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data import PreparedDataset
+from recsys.data import PreparedDataset, join_histories
 from recsys.foundations import FormatError, Ragged
 
 _OFFSETS, _ROWS = "history_offsets.npy", "history_rows.npy"
@@ -22,15 +22,7 @@ def known_histories(dataset: PreparedDataset) -> Ragged:
     """
     parts = (dataset.train, dataset.validation_input, dataset.validation, dataset.test_input)
     sources = [events for events in parts if events is not None and len(events)]
-    if not sources:
-        return Ragged.empty(len(dataset.users))
-    users = np.concatenate([events.users for events in sources])
-    items = np.concatenate([events.items for events in sources])
-    stamps = [events.timestamps for events in sources if events.timestamps is not None]
-    order = np.flatnonzero(items < dataset.num_items)
-    if len(stamps) == len(sources):
-        order = order[np.argsort(np.concatenate(stamps)[order], kind="stable")]
-    return Ragged.from_pairs(users[order], items[order], len(dataset.users))
+    return join_histories(sources, len(dataset.users), dataset.num_items)
 
 
 def write_histories(folder: Path, histories: Ragged) -> None:

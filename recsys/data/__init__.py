@@ -5,7 +5,7 @@ from recsys.data.catalogue import infer_features
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
 from recsys.data.entity_files import read_entities_file, write_entities
-from recsys.data.events import Events, history_ends
+from recsys.data.events import Events, history_ends, join_histories
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
@@ -53,6 +53,7 @@ __all__ = [
     "id_pairs_from_table",
     "infer_features",
     "interactions_from_table",
+    "join_histories",
     "make_synthetic",
     "prepare_dataset",
     "read_entities",

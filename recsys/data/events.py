@@ -1,5 +1,6 @@
 """Interactions as rows, sorted by user and time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,3 +81,26 @@ def history_ends(events: Events, clock: str, ties: str) -> NDArray[np.int64]:
         return positions
     starts_run = np.append(True, new_user | (events.timestamps[1:] != events.timestamps[:-1]))
     return np.maximum.accumulate(np.where(starts_run, positions, 0))
+
+
+def join_histories(parts: Sequence[Events], num_users: int, num_items: int) -> Ragged:
+    """Give what each user had in several parts, oldest first.
+
+    Args:
+        parts: Earlier parts first: of events at the same time, and of all events where a part
+            has no times, those of the earlier part come first.
+        num_users: Lists wanted; every user row must be below it.
+        num_items: Candidates; events of other items are left out.
+
+    Returns:
+        `num_users` lists of item rows; repeats stay.
+    """
+    if not parts:
+        return Ragged.empty(num_users)
+    users = np.concatenate([events.users for events in parts])
+    items = np.concatenate([events.items for events in parts])
+    stamps = [events.timestamps for events in parts if events.timestamps is not None]
+    order = np.flatnonzero(items < num_items)
+    if len(stamps) == len(parts):
+        order = order[np.argsort(np.concatenate(stamps)[order], kind="stable")]
+    return Ragged.from_pairs(users[order], items[order], num_users)

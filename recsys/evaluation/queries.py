@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data import Events, FeatureTable, PreparedDataset
+from recsys.data import Events, FeatureTable, PreparedDataset, join_histories
 from recsys.foundations import Ragged, check_choice
 from recsys.metrics import distinct
 
@@ -95,7 +95,8 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
     else:
         sources = [dataset.train] if part == "validation" else [dataset.train, dataset.validation]
         without = 0
-    histories = _known_items(sources, user_rows, dataset.num_items)
+    known = [events for events in sources if len(events)]
+    histories = join_histories(known, len(dataset.users), dataset.num_items).take(user_rows)
     return EvaluationQueries(
         user_rows=user_rows,
         histories=histories,
@@ -113,18 +114,6 @@ def history_rule(dataset: PreparedDataset, part: str) -> str:
     if (dataset.validation_input if part == "validation" else dataset.test_input) is not None:
         return "the input part of the held-out users"
     return "training" if part == "validation" else "training and validation"
-
-
-def _known_items(sources: list[Events], user_rows: NDArray[np.int64], num_items: int) -> Ragged:
-    """Give the candidates of each user's events, oldest first."""
-    users = np.concatenate([events.users for events in sources])
-    items = np.concatenate([events.items for events in sources])
-    kept = np.flatnonzero(np.isin(users, user_rows) & (items < num_items))
-    stamps = [events.timestamps for events in sources if events.timestamps is not None]
-    if len(stamps) == len(sources) > 1:  # equal times: training before validation
-        kept = kept[np.lexsort((np.concatenate(stamps)[kept], users[kept]))]
-    owners = np.searchsorted(user_rows, users[kept])
-    return Ragged.from_pairs(owners, items[kept], len(user_rows))
 
 
 def _by_position(events: Events, user_rows: NDArray[np.int64]) -> Ragged:
