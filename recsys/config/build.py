@@ -168,7 +168,7 @@ def build_run(
     return TrainingRun(
         step=ModelStep(model, objective, dataset.users.features, generator),
         batches=batches,
-        optimizers=build_optimizer(config, model),
+        optimizers=build_optimizer(config.optimizer, model),
         schedule=build_learning_rates(config, batches),
         validator=Validator(
             dataset, k=trainer.validate_at, max_users=trainer.validation_users, seed=config.seed
@@ -207,9 +207,8 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
     return batches
 
 
-def build_optimizer(config: TrainConfig, model: TwoTower) -> list[Optimizer]:
+def build_optimizer(settings: schema_model.OptimizerConfig, model: TwoTower) -> list[Optimizer]:
     """Build the optimisers of tables and of dense layers."""
-    settings = config.optimizer
     return build_optimizers(
         model,
         table_optimizer=settings.name,

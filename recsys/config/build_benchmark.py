@@ -18,16 +18,15 @@ from recsys.benchmark import (
     measure_step,
     zipf_counts,
 )
-from recsys.config.build import build_model_spec
+from recsys.config.build import build_model_spec, build_optimizer
 from recsys.config.schema_benchmark import BENCHMARKS, BenchmarkConfig
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
 from recsys.foundations import make_generator, make_numpy_generator
-from recsys.models import TwoTower, build_two_tower
+from recsys.models import build_two_tower
 from recsys.sampling import InBatchSampler, MixedSampler, PopularitySampler
 from recsys.training import (
     ModelStep,
     SampledObjective,
-    build_optimizers,
     clip_gradients,
     needs_sparse_gradients,
 )
@@ -91,7 +90,7 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
     )
     users = FeatureTable.missing(nothing, config.step.num_users)
     step = ModelStep(model, objective, users, make_generator(config.seed, "benchmark", "step"))
-    optimizers = _optimizers(config, model)
+    optimizers = build_optimizer(config.optimizer, model)
     batches = itertools.cycle(_batches(config, num_items))
     return lambda: _take_step(step, next(batches), optimizers, config.optimizer.gradient_clip)
 
@@ -125,15 +124,3 @@ def _batches(config: BenchmarkConfig, num_items: int) -> list[TrainingBatch]:
         seed=config.seed,
     )
     return list(source.epoch(0))
-
-
-def _optimizers(config: BenchmarkConfig, model: TwoTower) -> list[Optimizer]:
-    settings = config.optimizer
-    return build_optimizers(
-        model,
-        table_optimizer=settings.name,
-        learning_rate=settings.learning_rate,
-        dense_learning_rate=settings.dense_learning_rate,
-        weight_decay=settings.weight_decay,
-        dense_weight_decay=settings.dense_weight_decay,
-    )

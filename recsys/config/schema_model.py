@@ -8,6 +8,7 @@ from omegaconf import MISSING
 
 from recsys.config.ranges import above, at_least, between, one_of, share
 from recsys.foundations import ConfigError
+from recsys.training import TABLE_OPTIMIZERS, takes_weight_decay
 
 
 @dataclass(kw_only=True)
@@ -215,8 +216,7 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         """Check the ranges and what excludes what."""
-        names = ("rowwise_adagrad", "adagrad", "adam", "lazy_adam", "sgd")
-        one_of("optimizer.name", self.name, names)
+        one_of("optimizer.name", self.name, TABLE_OPTIMIZERS)
         above("optimizer.learning_rate", self.learning_rate, 0)
         above("optimizer.dense_learning_rate", self.dense_learning_rate, 0)
         at_least("optimizer.weight_decay", self.weight_decay, 0)
@@ -224,7 +224,7 @@ class OptimizerConfig:
         one_of("optimizer.schedule", self.schedule, ("constant", "linear_warmup_decay", "cosine"))
         share("optimizer.warmup_share", self.warmup_share)
         at_least("optimizer.gradient_clip", self.gradient_clip, 0)
-        if self.weight_decay > 0 and self.name in ("adagrad", "lazy_adam", "sgd"):
+        if self.weight_decay > 0 and not takes_weight_decay(self.name):
             raise ConfigError(
                 f"optimizer.weight_decay={self.weight_decay:g} does not go with "
                 f"optimizer.name={self.name}, whose table gradients are sparse; "

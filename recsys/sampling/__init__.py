@@ -1,7 +1,7 @@
 """Samplers: they draw candidates and own the log Q of what they draw."""
 
 from recsys.sampling.alias_table import AliasTable
-from recsys.sampling.draw import Draw, Sampler, Stream
+from recsys.sampling.draw import Draw, Sampler, Stream, check_no_state
 from recsys.sampling.in_batch import InBatchSampler
 from recsys.sampling.inclusion import (
     inclusion_probability,
@@ -20,6 +20,7 @@ __all__ = [
     "Sampler",
     "Stream",
     "UniformSampler",
+    "check_no_state",
     "inclusion_probability",
     "inclusion_probability_without_replacement",
     "popularity_probabilities",

@@ -6,7 +6,12 @@ from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit
 from recsys.training.gradient_clipping import clip_gradients
 from recsys.training.model_step import ModelStep
 from recsys.training.objective import FullSoftmaxObjective, Objective, SampledObjective
-from recsys.training.optimizers import build_optimizers, needs_sparse_gradients
+from recsys.training.optimizers import (
+    TABLE_OPTIMIZERS,
+    build_optimizers,
+    needs_sparse_gradients,
+    takes_weight_decay,
+)
 from recsys.training.outcome import log_outcome, scores_of
 from recsys.training.rowwise_adagrad import RowwiseAdagrad
 from recsys.training.run_folder import RunFolder
@@ -14,6 +19,7 @@ from recsys.training.schedules import Schedule, build_schedule
 from recsys.training.validation import Validator
 
 __all__ = [
+    "TABLE_OPTIMIZERS",
     "CheckpointStore",
     "FitResult",
     "FitSettings",
@@ -36,4 +42,5 @@ __all__ = [
     "log_outcome",
     "needs_sparse_gradients",
     "scores_of",
+    "takes_weight_decay",
 ]

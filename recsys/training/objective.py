@@ -13,7 +13,7 @@ from torch import Tensor
 from recsys.data import FeatureTable
 from recsys.losses import full_softmax_loss, sampled_softmax_loss
 from recsys.models import TwoTower
-from recsys.sampling import Sampler
+from recsys.sampling import Sampler, check_no_state
 
 
 class Objective(Protocol):
@@ -130,4 +130,5 @@ class FullSoftmaxObjective:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take nothing."""
+        """Check that there is nothing to load."""
+        check_no_state(state)

@@ -36,8 +36,13 @@ def needs_sparse_gradients(table_optimizer: str) -> bool:
     return table_optimizer != "adam"
 
 
+def takes_weight_decay(table_optimizer: str) -> bool:
+    """Tell whether an optimiser can apply a decay to the rows that a step touches."""
+    return table_optimizer in _WITH_WEIGHT_DECAY
+
+
 def check_optimizer_settings(table_optimizer: str, weight_decay: float) -> None:
-    """Check what excludes each other, so that it can be refused before any data is read.
+    """Check what excludes each other.
 
     Raises:
         ConfigError: The name is unknown, the decay is negative, or the optimiser cannot apply a
@@ -50,7 +55,7 @@ def check_optimizer_settings(table_optimizer: str, weight_decay: float) -> None:
         )
     if not weight_decay >= 0:
         raise ConfigError(f"`optimizer.weight_decay` must not be negative, got {weight_decay}.")
-    if weight_decay > 0 and table_optimizer not in _WITH_WEIGHT_DECAY:
+    if weight_decay > 0 and not takes_weight_decay(table_optimizer):
         raise ConfigError(
             f"`optimizer.weight_decay` must be 0 with `optimizer.name={table_optimizer}`, whose "
             f"sparse updates cannot apply it, got {weight_decay}; use "
