@@ -15,12 +15,14 @@ from recsys.foundations import ConfigError, available_cores, make_generator, set
 from recsys.index import IndexSettings
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
 from recsys.sampling import (
+    ExactPopularity,
     InBatchSampler,
     MixedSampler,
-    PopularitySampler,
+    PopularityProposal,
+    Proposal,
     Sampler,
-    Stream,
-    UniformSampler,
+    UniformProposal,
+    WithReplacementSampler,
 )
 from recsys.tracking import Tracker, mlflow_tracker, null_tracker
 from recsys.training import (
@@ -135,23 +137,23 @@ def _build_sampler(config: TrainConfig, dataset: PreparedDataset) -> Sampler:
     counts = dataset.items.counts[: dataset.num_items]
     match config.loss:
         case schema_model.MixedConfig(num_sampled=num_sampled):
-            drawn = _build_drawn(config.sampler, dataset, num_sampled)
-            return MixedSampler([InBatchSampler(counts), drawn])
+            drawn = _build_proposal(config.sampler, dataset)
+            with_replacement = WithReplacementSampler(drawn, num_sampled=num_sampled)
+            return MixedSampler([InBatchSampler(ExactPopularity(counts)), with_replacement])
         case schema_model.SampledSoftmaxConfig(num_sampled=num_sampled):
-            return _build_drawn(config.sampler, dataset, num_sampled)
+            drawn = _build_proposal(config.sampler, dataset)
+            return WithReplacementSampler(drawn, num_sampled=num_sampled)
         case _:
-            return InBatchSampler(counts)
+            return InBatchSampler(ExactPopularity(counts))
 
 
-def _build_drawn(
-    sampler: schema_model.SamplerConfig, dataset: PreparedDataset, num_sampled: int
-) -> Stream:
+def _build_proposal(sampler: schema_model.SamplerConfig, dataset: PreparedDataset) -> Proposal:
     match sampler:
         case schema_model.UniformConfig():
-            return UniformSampler(dataset.num_items, num_sampled=num_sampled)
+            return UniformProposal(dataset.num_items)
         case schema_model.PopularityConfig(alpha=alpha):
             counts = dataset.items.counts[: dataset.num_items]
-            return PopularitySampler(counts, alpha=alpha, num_sampled=num_sampled)
+            return PopularityProposal(counts, alpha=alpha)
         case _:
             raise ConfigError(f"sampler is of no known kind: {type(sampler).__name__}.")
 

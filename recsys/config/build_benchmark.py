@@ -23,7 +23,13 @@ from recsys.config.schema_benchmark import BENCHMARKS, BenchmarkConfig
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
 from recsys.foundations import make_generator, make_numpy_generator
 from recsys.models import build_two_tower
-from recsys.sampling import InBatchSampler, MixedSampler, PopularitySampler
+from recsys.sampling import (
+    ExactPopularity,
+    InBatchSampler,
+    MixedSampler,
+    PopularityProposal,
+    WithReplacementSampler,
+)
 from recsys.training import (
     ModelStep,
     SampledObjective,
@@ -81,9 +87,10 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
         item_counts=counts,
         sparse=needs_sparse_gradients(config.optimizer.name),
     )
-    drawn = PopularitySampler(counts, alpha=0.75, num_sampled=config.step.num_sampled)
+    proposal = PopularityProposal(counts, alpha=0.75)
+    drawn = WithReplacementSampler(proposal, num_sampled=config.step.num_sampled)
     objective = SampledObjective(
-        MixedSampler([InBatchSampler(counts), drawn]),
+        MixedSampler([InBatchSampler(ExactPopularity(counts)), drawn]),
         FeatureTable.missing(nothing, num_items),
         corrected=True,
         mask_accidental_hits=True,

@@ -1,9 +1,10 @@
-"""What a sampler gives and what it must offer.
+"""What a sampler is asked, what it gives, and the correction that goes with it.
 
-Dimensions: B queries in the batch, S sampled candidates, C candidates in the catalogue.
+Dimensions: B queries in the batch, S sampled candidates, C candidates in the catalogue, E output
+width of the towers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,70 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError, FormatError, check_shape
+
+
+@dataclass(frozen=True)
+class DrawRequest:
+    """All that a draw may depend on.
+
+    Attributes:
+        positive_rows: [B], int64, in the catalogue.
+        last_rows: [B], int64: the newest item of each query's history, -1 where there is none.
+            None: not known; a sampler that needs it says so.
+        query_embeddings: [B, E], float, without a gradient; None: not known.
+    """
+
+    positive_rows: Tensor
+    last_rows: Tensor | None = None
+    query_embeddings: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the shapes agree."""
+        check_shape("positive_rows", self.positive_rows, None)
+        batch = len(self.positive_rows)
+        if self.last_rows is not None:
+            check_shape("last_rows", self.last_rows, batch)
+        if self.query_embeddings is not None:
+            check_shape("query_embeddings", self.query_embeddings, batch, None)
+
+
+@dataclass(frozen=True)
+class StoredVectors:
+    """Vectors that come with some columns of a sample, so that no tower has to compute them.
+
+    Attributes:
+        columns: [M], int64, columns of the sample, different.
+        vectors: [M, E], float, without a gradient.
+    """
+
+    columns: Tensor
+    vectors: Tensor
+
+    def __post_init__(self) -> None:
+        """Check that the shapes agree."""
+        check_shape("columns", self.columns, None)
+        check_shape("vectors", self.vectors, len(self.columns), None)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Candidates of one sampler, and the Q of any candidate under how they were drawn.
+
+    Attributes:
+        rows: [S] (shared by the batch) or [B, S] (one sample a query), int64; repeats are allowed.
+        log_expected_count: From rows, [K] or [B, K], to their log Q, float64: as the rows, or
+            [B, K] for [K] where Q differs by query; -inf for what is never drawn. Holds until the
+            sampler is updated.
+        expected_size: The sum of the expected counts over the catalogue.
+        own_columns: [B], int64; see `Draw`.
+        stored: Vectors of some columns; None: of none.
+    """
+
+    rows: Tensor
+    log_expected_count: Callable[[Tensor], Tensor]
+    expected_size: float
+    own_columns: Tensor | None = None
+    stored: StoredVectors | None = None
 
 
 @dataclass(frozen=True)
@@ -24,18 +89,20 @@ class Draw:
         rows: [S] (shared by the batch) or [B, S] (one sample a query), int64; repeats are allowed.
         log_q: As `rows`, float32.
         positive_log_q: [B], float32; of each query's positive under the same sampler.
-        num_draws: Draws a query; `log_q - log(num_draws)` is the log probability of one draw (for
-            a mixture, the mixture's).
+        num_draws: The expected size of a query's sample: ``exp(log_q) / num_draws`` sums to 1 over
+            the catalogue. S itself where S does not depend on chance.
         own_columns: [B], int64: the column that holds the query's own positive because it is the
             positive (in-batch draws), not by accident; it leaves its row in every form of the loss.
             None: no such columns.
+        stored: Vectors of some columns, to be used in place of the tower's; None: of none.
     """
 
     rows: Tensor
     log_q: Tensor
     positive_log_q: Tensor
-    num_draws: int
+    num_draws: float
     own_columns: Tensor | None = None
+    stored: StoredVectors | None = None
 
     def __post_init__(self) -> None:
         """Check that the shapes agree."""
@@ -48,8 +115,12 @@ class Draw:
 class Sampler(Protocol):
     """Draw candidates for a batch; all randomness comes from the generator that is given."""
 
-    def draw(self, positive_rows: Tensor, generator: torch.Generator) -> Draw:
-        """Draw candidates for the batch whose positives are given: [B], int64."""
+    def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:
+        """Draw candidates for the batch."""
+        ...
+
+    def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:
+        """Learn from a step once its draw was used: [B] int64, and [B, E] without a gradient."""
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -61,58 +132,50 @@ class Sampler(Protocol):
         ...
 
 
-class Stream(Sampler, Protocol):
-    """A sampler that can be one of several in a mixture: it can name the Q of any candidate."""
-
-    def draw_rows(self, positive_rows: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw candidates only: [S], int64."""
-        ...
-
-    def log_expected_count(self, rows: Tensor, batch_size: int) -> Tensor:
-        """Give log Q of any candidates: as `rows`, float64; -inf where one is never drawn."""
-        ...
-
-    def num_columns(self, batch_size: int) -> int:
-        """Give S, the number of candidates in a draw for B queries."""
-        ...
-
-    def own_columns(self, batch_size: int) -> Tensor | None:
-        """Give the columns that hold the positives themselves: [B], or None if none do."""
-        ...
-
-
-def draw_from(stream: Stream, positive_rows: Tensor, generator: torch.Generator) -> Draw:
-    """Draw from a stream and attach its log Q.
+def draw(sampler: Sampler, request: DrawRequest, generator: torch.Generator) -> Draw:
+    """Draw candidates and attach their log Q and that of the positives.
 
     Args:
-        stream: Where the candidates come from.
-        positive_rows: [B], int64, in the catalogue.
+        sampler: Where the candidates come from.
+        request: The batch.
         generator: The only source of randomness.
 
     Raises:
-        ArgumentError: A positive has an expected count of 0, so that no correction exists.
-        ShapeError: `positive_rows` is not [B].
+        ArgumentError: A positive or a drawn candidate has an expected count of 0, so that no
+            correction exists; or the sampler refuses the request.
     """
-    check_shape("positive_rows", positive_rows, None)
-    batch_size = len(positive_rows)
-    rows = stream.draw_rows(positive_rows, generator)  # [S]
-    positive_log_q = stream.log_expected_count(positive_rows, batch_size)  # [B]
-    _check_reachable(positive_rows, positive_log_q)
+    sample = sampler.sample(request, generator)
+    positives = request.positive_rows
+    positive_log_q = sample.log_expected_count(positives[:, None])[:, 0]  # [B]
+    _check_positives(positives, positive_log_q)
+    log_q = sample.log_expected_count(sample.rows)
+    rows = sample.rows.expand(log_q.shape)  # [S], or [B, S] where Q differs by query
+    _check_drawn(rows, log_q)
     return Draw(
         rows=rows,
-        log_q=stream.log_expected_count(rows, batch_size).float(),
+        log_q=log_q.float(),
         positive_log_q=positive_log_q.float(),
-        num_draws=len(rows),
-        own_columns=stream.own_columns(batch_size),
+        num_draws=sample.expected_size,
+        own_columns=sample.own_columns,
+        stored=sample.stored,
     )
 
 
-def _check_reachable(positive_rows: Tensor, positive_log_q: Tensor) -> None:
+def _check_positives(positive_rows: Tensor, positive_log_q: Tensor) -> None:
     unreachable = positive_rows[positive_log_q == float("-inf")]
     if len(unreachable):
         raise ArgumentError(
             f"`positive_rows` must hold candidates that the sampler can draw, got row "
             f"{int(unreachable[0])} ({len(unreachable)} in this batch), whose expected count is 0."
+        )
+
+
+def _check_drawn(rows: Tensor, log_q: Tensor) -> None:
+    impossible = rows[log_q == float("-inf")]
+    if len(impossible):
+        raise ArgumentError(
+            f"`sampler` must state an expected count above 0 for what it draws, got 0 for row "
+            f"{int(impossible[0])} ({len(impossible)} in this sample)."
         )
 
 

@@ -1,56 +1,40 @@
 """The positives of the other queries of the batch as candidates."""
 
-import math
 from collections.abc import Mapping
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.sampling.draw import Draw, check_no_state, check_rows, draw_from
-from recsys.sampling.popularity import popularity_probabilities
+from recsys.sampling.draw import DrawRequest, Sample, check_no_state
+from recsys.sampling.popularity_estimate import Popularity
 
 
 class InBatchSampler:
     """Take the batch's own positives, S = B; nothing is drawn.
 
-    A batch of B events taken without replacement from an epoch of ``sum(counts)`` events holds a
-    candidate ``B * count / sum(counts)`` times in expectation, exactly; that is its Q, on the
-    query's own column as on all others. The own column leaves its row (`Draw.own_columns`).
+    Q is the count expected in a batch of B, on the query's own column as on all others. The own
+    column leaves its row (`Draw.own_columns`).
 
     Args:
-        counts: [C], how often the loader emits each candidate as a positive in an epoch.
-
-    Raises:
-        ArgumentError: A count is negative or not finite, or all are 0.
+        popularity: The rate at which the loader emits each candidate. It is only read: whoever
+            owns it updates it and keeps its state.
     """
 
-    def __init__(self, counts: NDArray[Any] | Tensor) -> None:
-        probabilities = popularity_probabilities(counts, 1.0)
-        self.num_candidates = len(probabilities)
-        self._log_probabilities = torch.from_numpy(probabilities).log()  # log 0 is -inf: Q = 0
+    def __init__(self, popularity: Popularity) -> None:
+        self._popularity = popularity
 
-    def draw(self, positive_rows: Tensor, generator: torch.Generator) -> Draw:
-        """Give the positives as the sample: [B]; see `draw_from` for the errors."""
-        return draw_from(self, positive_rows, generator)
+    def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:  # noqa: ARG002
+        """Give the positives as the sample: [B]."""
+        batch = len(request.positive_rows)
+        return Sample(
+            rows=request.positive_rows,
+            log_expected_count=lambda rows: self._popularity.log_rate(rows, batch),
+            expected_size=batch,
+            own_columns=torch.arange(batch),
+        )
 
-    def draw_rows(self, positive_rows: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG002
-        """Give the positives: [B], int64."""
-        return positive_rows
-
-    def log_expected_count(self, rows: Tensor, batch_size: int) -> Tensor:
-        """Give ``log(B * count / sum(counts))``: as `rows`, float64; -inf without events."""
-        check_rows("rows", rows, self.num_candidates)
-        return self._log_probabilities[rows] + math.log(max(batch_size, 1))
-
-    def num_columns(self, batch_size: int) -> int:
-        """Give S, which is B."""
-        return batch_size
-
-    def own_columns(self, batch_size: int) -> Tensor | None:
-        """Give 0, 1, ..., B - 1: column b is query b's own positive."""
-        return torch.arange(batch_size)
+    def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:
+        """Do nothing: the popularity is not this sampler's."""
 
     def state_dict(self) -> dict[str, Tensor]:
         """Give nothing: the sampler does not change."""

@@ -1,4 +1,4 @@
-"""Several streams of candidates side by side, under one Q."""
+"""Several samples of candidates side by side, under one Q."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,66 +6,104 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError
-from recsys.sampling.draw import Draw, Stream, draw_from
+from recsys.sampling.draw import DrawRequest, Sample, Sampler, StoredVectors
 
 
 class MixedSampler:
-    """Concatenate the candidates of several streams; repeats stay.
+    """Concatenate the candidates of several samplers; repeats stay.
 
-    Every column gets the log of the **sum** of the streams' expected counts, whichever stream drew
-    it: what enters the softmax is the union, and in the union a candidate is expected that often.
-    A stream may have Q = 0 for a candidate that another one reaches.
+    Every column gets the log of the **sum** of the samplers' expected counts, whichever drew it:
+    what enters the softmax is the union, and in the union a candidate is expected that often. A
+    sampler may have Q = 0 for a candidate that another one reaches. Samples shared by the batch
+    and samples of one query each may stand side by side; the union is then one sample a query.
 
     Args:
-        streams: At least one, over the same catalogue; at most one holds the positives themselves.
+        samplers: At least one, over the same catalogue; at most one holds the positives
+            themselves. Two that share a proposal which learns would teach it twice a step.
 
     Raises:
-        ArgumentError: There is no stream.
+        ArgumentError: There is no sampler.
     """
 
-    def __init__(self, streams: Sequence[Stream]) -> None:
-        if not streams:
-            raise ArgumentError("`streams` must hold at least one sampler, got none.")
-        if sum(stream.own_columns(1) is not None for stream in streams) > 1:
-            raise ArgumentError("`streams` must hold at most one in-batch sampler, got more.")
-        self.streams = tuple(streams)
+    def __init__(self, samplers: Sequence[Sampler]) -> None:
+        if not samplers:
+            raise ArgumentError("`samplers` must hold at least one sampler, got none.")
+        self._samplers = tuple(samplers)
 
-    def draw(self, positive_rows: Tensor, generator: torch.Generator) -> Draw:
-        """Draw the streams in turn: [sum of their S]; see `draw_from` for the errors."""
-        return draw_from(self, positive_rows, generator)
+    def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:
+        """Draw from the samplers in turn: [sum of S], or [B, sum of S] if any draws by query.
 
-    def draw_rows(self, positive_rows: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw candidates only: [sum of S], int64, stream after stream."""
-        return torch.cat([stream.draw_rows(positive_rows, generator) for stream in self.streams])
+        Raises:
+            ArgumentError: More than one sample holds the positives themselves.
+        """
+        samples = [sampler.sample(request, generator) for sampler in self._samplers]
+        starts = _starts(samples)
+        return Sample(
+            rows=_join([sample.rows for sample in samples], len(request.positive_rows)),
+            log_expected_count=lambda rows: _sum_of_counts(samples, rows),
+            expected_size=sum(sample.expected_size for sample in samples),
+            own_columns=_own_columns(samples, starts),
+            stored=_stored(samples, starts),
+        )
 
-    def log_expected_count(self, rows: Tensor, batch_size: int) -> Tensor:
-        """Give the log of the summed expected counts: as `rows`, float64; -inf where all are 0."""
-        counts = [stream.log_expected_count(rows, batch_size) for stream in self.streams]
-        return torch.stack(counts).logsumexp(dim=0)
-
-    def num_columns(self, batch_size: int) -> int:
-        """Give the sum of the streams' S."""
-        return sum(stream.num_columns(batch_size) for stream in self.streams)
-
-    def own_columns(self, batch_size: int) -> Tensor | None:
-        """Give the in-batch stream's columns, where they stand in the union; None without one."""
-        first = 0
-        for stream in self.streams:
-            own = stream.own_columns(batch_size)
-            if own is not None:
-                return own + first
-            first += stream.num_columns(batch_size)
-        return None
+    def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:
+        """Let every sampler learn."""
+        for sampler in self._samplers:
+            sampler.update(positive_rows, positive_embeddings)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Give the streams' states under ``<position>.<name>``."""
-        states = [stream.state_dict() for stream in self.streams]
+        """Give the samplers' states under ``<position>.<name>``."""
+        states = [sampler.state_dict() for sampler in self._samplers]
         return {f"{i}.{name}": value for i, s in enumerate(states) for name, value in s.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Hand each stream its part."""
-        for i, stream in enumerate(self.streams):
+        """Hand each sampler its part."""
+        for i, sampler in enumerate(self._samplers):
             prefix = f"{i}."
-            stream.load_state_dict(
+            sampler.load_state_dict(
                 {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             )
+
+
+def _starts(samples: list[Sample]) -> list[int]:
+    """Give the column of the union at which each sample begins."""
+    starts = [0]
+    for sample in samples[:-1]:
+        starts.append(starts[-1] + sample.rows.shape[-1])
+    return starts
+
+
+def _join(rows: list[Tensor], batch: int) -> Tensor:
+    if all(part.ndim == 1 for part in rows):
+        return torch.cat(rows)  # [S]
+    return torch.cat([part.expand(batch, part.shape[-1]) for part in rows], dim=1)  # [B, S]
+
+
+def _sum_of_counts(samples: list[Sample], rows: Tensor) -> Tensor:
+    counts = [sample.log_expected_count(rows) for sample in samples]  # each [K] or [B, K]
+    return torch.stack(torch.broadcast_tensors(*counts)).logsumexp(dim=0)
+
+
+def _own_columns(samples: list[Sample], starts: list[int]) -> Tensor | None:
+    own = [
+        start + sample.own_columns
+        for start, sample in zip(starts, samples, strict=True)
+        if sample.own_columns is not None
+    ]
+    if len(own) > 1:
+        raise ArgumentError(
+            f"`samplers` must hold at most one that gives the positives themselves, got {len(own)}."
+        )
+    return own[0] if own else None
+
+
+def _stored(samples: list[Sample], starts: list[int]) -> StoredVectors | None:
+    stored = [
+        (start + sample.stored.columns, sample.stored.vectors)
+        for start, sample in zip(starts, samples, strict=True)
+        if sample.stored is not None
+    ]
+    if not stored:
+        return None
+    columns, vectors = zip(*stored, strict=True)
+    return StoredVectors(torch.cat(columns), torch.cat(vectors))

@@ -13,7 +13,7 @@ from torch import Tensor
 from recsys.data import FeatureTable
 from recsys.losses import full_softmax_loss, sampled_softmax_loss
 from recsys.models import TwoTower
-from recsys.sampling import Sampler, check_no_state
+from recsys.sampling import DrawRequest, Sampler, check_no_state, draw
 
 
 class Objective(Protocol):
@@ -70,8 +70,8 @@ class SampledObjective:
         generator: torch.Generator,
     ) -> Tensor:
         """Draw candidates, embed what is needed once, and compute the loss of each row."""
-        draw = self._sampler.draw(positive_rows, generator)
-        rows = torch.cat([positive_rows, draw.rows.flatten()])
+        drawn = draw(self._sampler, DrawRequest(positive_rows), generator)
+        rows = torch.cat([positive_rows, drawn.rows.flatten()])
         unique, places = torch.unique(rows, return_inverse=True)
         embeddings = model.embed_candidates(unique, self._features.take(unique.numpy()))
         batch = len(positive_rows)
@@ -79,14 +79,14 @@ class SampledObjective:
         return sampled_softmax_loss(
             query_embeddings,
             embeddings[places[:batch].to(device)],
-            embeddings[places[batch:].to(device)].reshape(*draw.rows.shape, -1),
+            embeddings[places[batch:].to(device)].reshape(*drawn.rows.shape, -1),
             positive_rows=positive_rows.to(device),
-            sampled_rows=draw.rows.to(device),
-            positive_log_q=draw.positive_log_q.to(device) if self._corrected else None,
-            sampled_log_q=draw.log_q.to(device) if self._corrected else None,
+            sampled_rows=drawn.rows.to(device),
+            positive_log_q=drawn.positive_log_q.to(device) if self._corrected else None,
+            sampled_log_q=drawn.log_q.to(device) if self._corrected else None,
             temperature=model.temperature(),
             remove_accidental_hits=self._mask,
-            own_columns=None if draw.own_columns is None else draw.own_columns.to(device),
+            own_columns=None if drawn.own_columns is None else drawn.own_columns.to(device),
         )
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recsys.data import Events, FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
 from recsys.foundations import ArgumentError
-from recsys.sampling import InBatchSampler
+from recsys.sampling import ExactPopularity
 
 # (user, item, time), repeats and ties among them
 LOGS = st.lists(
@@ -176,9 +176,9 @@ def test_the_stated_q_is_the_rate_at_which_an_epoch_emits_an_item() -> None:
     events = make_events([(i % 9, int(item), i) for i, item in enumerate(items)])
     batches = make_batches(events, batch_size=64)
     emitted = Counter(row[1] for row in rows_of(list(batches.epoch(3))))
-    sampler = InBatchSampler(np.bincount(events.items, minlength=13))
+    popularity = ExactPopularity(np.bincount(events.items, minlength=13))
     rows = torch.tensor(sorted(emitted))
-    stated = sampler.log_expected_count(rows, batch_size=64).exp() / 64
+    stated = popularity.log_rate(rows, 64).exp() / 64
     rates = [emitted[row] / 500 for row in sorted(emitted)]
     assert stated.tolist() == pytest.approx(rates, rel=1e-12)
 

@@ -11,7 +11,16 @@ from torch.testing import assert_close
 
 from recsys.foundations import make_generator
 from recsys.losses import full_softmax_loss, sampled_softmax_loss
-from recsys.sampling import InBatchSampler, MixedSampler, PopularitySampler, Stream, UniformSampler
+from recsys.sampling import (
+    DrawRequest,
+    ExactPopularity,
+    InBatchSampler,
+    MixedSampler,
+    PopularityProposal,
+    Sampler,
+    UniformProposal,
+    WithReplacementSampler,
+)
 
 COUNTS = np.array([60, 1, 20, 5, 9, 30])
 
@@ -132,40 +141,42 @@ def test_bias_falls_as_one_over_the_sample_size(remove_hits: bool) -> None:
     assert large < 0.1 * limit.norm()
 
 
-def large_draw_error(sampler: Stream, log_q: Tensor | None = None) -> float:
-    """Give the relative error of one large draw's gradient, accidental hits kept."""
+def large_draw_error(sampler: Sampler, corrected_as: Sampler | None = None) -> float:
+    """Give the relative error of one large draw's gradient, accidental hits kept.
+
+    Corrected by the draw's own Q or by that of another sampler.
+    """
     generator, scores = make_generator(0, "gradient"), make_scores(seed=1)
     counts = torch.from_numpy(COUNTS).double()
     others = torch.multinomial(counts, 20_000, replacement=True, generator=generator)
-    positives = torch.cat([torch.tensor([2]), others])
-    draw = sampler.draw(positives, generator)
-    if log_q is None:
-        log_q = sampler.log_expected_count(torch.arange(len(COUNTS)), len(positives))
-    own = None if draw.own_columns is None else draw.own_columns[:1]
-    actual = score_gradient(scores, 2, draw.rows, log_q, own_columns=own, remove_hits=False)
+    request = DrawRequest(torch.cat([torch.tensor([2]), others]))
+    sample = sampler.sample(request, generator)
+    stated = sample if corrected_as is None else corrected_as.sample(request, generator)
+    log_q = stated.log_expected_count(torch.arange(len(COUNTS)))
+    own = None if sample.own_columns is None else sample.own_columns[:1]
+    actual = score_gradient(scores, 2, sample.rows, log_q, own_columns=own, remove_hits=False)
     expected = full_gradient(scores, 2)
     return float((actual - expected).norm() / expected.norm())
 
 
-def make_streams() -> list[Stream]:
-    return [
-        UniformSampler(len(COUNTS), num_sampled=20_000),
-        PopularitySampler(COUNTS, alpha=0.75, num_sampled=20_000),
-        PopularitySampler(COUNTS, alpha=-0.5, num_sampled=20_000),
-        InBatchSampler(COUNTS),
+def make_samplers() -> list[Sampler]:
+    proposals = [
+        UniformProposal(len(COUNTS)),
+        PopularityProposal(COUNTS, alpha=0.75),
+        PopularityProposal(COUNTS, alpha=-0.5),
     ]
+    drawn = [WithReplacementSampler(proposal, num_sampled=20_000) for proposal in proposals]
+    return [*drawn, InBatchSampler(ExactPopularity(COUNTS))]
 
 
 def test_a_large_draw_of_every_sampler_gives_the_full_gradient() -> None:
     # One draw's noise is about 1 / sqrt(20,000 * the rarest candidate's chance of 0.008): 0.08 for
     # the rarest term alone, far less in the norm.
-    for sampler in [*make_streams(), MixedSampler(make_streams())]:
+    for sampler in [*make_samplers(), MixedSampler(make_samplers())]:
         assert large_draw_error(sampler) < 0.03
 
 
-def test_a_mixture_corrected_by_one_streams_q_stays_biased() -> None:
-    mixed = MixedSampler(make_streams())
-    everything = torch.arange(len(COUNTS))
-    for stream in make_streams():
-        wrong = stream.log_expected_count(everything, 20_001)
-        assert large_draw_error(mixed, wrong) > 0.1
+def test_a_mixture_corrected_by_one_samplers_q_stays_biased() -> None:
+    mixed = MixedSampler(make_samplers())
+    for sampler in make_samplers():
+        assert large_draw_error(mixed, corrected_as=sampler) > 0.1

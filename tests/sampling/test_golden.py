@@ -8,29 +8,37 @@ import torch
 
 from recsys.sampling import (
     AliasTable,
-    InBatchSampler,
-    PopularitySampler,
-    UniformSampler,
+    DrawRequest,
+    ExactPopularity,
+    PopularityProposal,
+    Sample,
+    UniformProposal,
+    WithReplacementSampler,
     inclusion_probability,
     inclusion_probability_without_replacement,
     popularity_probabilities,
 )
 
 
-def make_sampler(inputs: dict[str, Any]) -> PopularitySampler | UniformSampler:
+def make_proposal(inputs: dict[str, Any]) -> PopularityProposal | UniformProposal:
     if "unigrams" not in inputs:
-        return UniformSampler(inputs["range_max"], num_sampled=inputs["num_sampled"])
+        return UniformProposal(inputs["range_max"])
     counts = np.array([0] * inputs.get("num_reserved_ids", 0) + inputs["unigrams"])
-    return PopularitySampler(counts, alpha=inputs["distortion"], num_sampled=inputs["num_sampled"])
+    return PopularityProposal(counts, alpha=inputs["distortion"])
+
+
+def make_sample(inputs: dict[str, Any]) -> Sample:
+    sampler = WithReplacementSampler(make_proposal(inputs), num_sampled=inputs["num_sampled"])
+    return sampler.sample(DrawRequest(torch.tensor([1])), torch.Generator())
 
 
 def test_expected_counts_with_replacement(golden_cases: Callable[[str], list[Any]]) -> None:
     kinds = ("expected_count_uniform", "expected_count_fixed_unigram")
     cases = [case for kind in kinds for case in golden_cases(kind) if not case.inputs["unique"]]
     for case in cases:
-        sampler = make_sampler(case.inputs)
+        sample = make_sample(case.inputs)
         everything = torch.arange(case.inputs["range_max"])
-        counts = sampler.log_expected_count(everything, batch_size=1).exp()
+        counts = sample.log_expected_count(everything).exp()
         case.check("all", counts, case.expected["expected_count_per_class"], "float64")
         drawn = counts[torch.tensor(case.inputs["sampled_candidates"])]
         case.check("sampled", drawn, case.expected["sampled_expected_count"], "float64")
@@ -61,9 +69,7 @@ def test_batch_inclusion(golden_cases: Callable[[str], list[Any]]) -> None:
         p, expected = popularity_probabilities(counts, 1.0), case.expected
         with_replacement = inclusion_probability(p, batch_size)
         without = inclusion_probability_without_replacement(counts, batch_size)
-        in_batch = InBatchSampler(counts).log_expected_count(
-            torch.arange(len(counts)), batch_size=batch_size
-        )
+        in_batch = ExactPopularity(counts).log_rate(torch.arange(len(counts)), batch_size)
         case.check("p", p, expected["probability_per_draw"], "float64")
         case.check("with", with_replacement, expected["inclusion_with_replacement"], "float64")
         case.check("without", without, expected["inclusion_without_replacement"], "float64")

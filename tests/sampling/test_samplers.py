@@ -11,11 +11,16 @@ from torch.testing import assert_close
 from recsys.foundations import ArgumentError, FormatError, ShapeError, make_generator
 from recsys.sampling import (
     Draw,
+    DrawRequest,
+    ExactPopularity,
     InBatchSampler,
     MixedSampler,
-    PopularitySampler,
-    Stream,
-    UniformSampler,
+    PopularityProposal,
+    Sample,
+    Sampler,
+    UniformProposal,
+    WithReplacementSampler,
+    draw,
     inclusion_probability,
     inclusion_probability_without_replacement,
     popularity_probabilities,
@@ -26,16 +31,34 @@ COUNTS = np.array([40, 0, 8, 1, 16, 2, 33, 4, 20, 12])
 CRITICAL = {8: 26.12, 9: 27.88}
 
 
-def make_uniform(num_sampled: int = 7) -> UniformSampler:
-    return UniformSampler(len(COUNTS), num_sampled=num_sampled)
+def make_uniform(num_sampled: int = 7) -> WithReplacementSampler:
+    return WithReplacementSampler(UniformProposal(len(COUNTS)), num_sampled=num_sampled)
 
 
-def make_popularity(alpha: float = 0.75, num_sampled: int = 7) -> PopularitySampler:
-    return PopularitySampler(COUNTS, alpha=alpha, num_sampled=num_sampled)
+def make_popularity(alpha: float = 0.75, num_sampled: int = 7) -> WithReplacementSampler:
+    proposal = PopularityProposal(COUNTS, alpha=alpha)
+    return WithReplacementSampler(proposal, num_sampled=num_sampled)
+
+
+def make_in_batch() -> InBatchSampler:
+    return InBatchSampler(ExactPopularity(COUNTS))
 
 
 def make_mixed() -> MixedSampler:
-    return MixedSampler([make_popularity(), InBatchSampler(COUNTS), make_uniform(3)])
+    return MixedSampler([make_popularity(), make_in_batch(), make_uniform(3)])
+
+
+def sample_for(sampler: Sampler, positives: list[int], seed: int = 0) -> Sample:
+    return sampler.sample(DrawRequest(torch.tensor(positives)), make_generator(seed))
+
+
+def draw_for(sampler: Sampler, positives: list[int], seed: int = 0) -> Draw:
+    return draw(sampler, DrawRequest(torch.tensor(positives)), make_generator(seed))
+
+
+def expected_counts(sampler: Sampler, batch_size: int) -> torch.Tensor:
+    sample = sample_for(sampler, [0] * batch_size)
+    return sample.log_expected_count(torch.arange(len(COUNTS))).exp()
 
 
 def draw_batch(generator: torch.Generator, size: int) -> torch.Tensor:
@@ -44,13 +67,13 @@ def draw_batch(generator: torch.Generator, size: int) -> torch.Tensor:
     return torch.multinomial(probabilities, size, replacement=True, generator=generator)
 
 
-EVERY_SAMPLER: dict[str, Callable[[], Stream]] = {
+EVERY_SAMPLER: dict[str, Callable[[], Sampler]] = {
     "uniform": make_uniform,
     "popularity": make_popularity,
     "unigram": lambda: make_popularity(alpha=1.0),
     "rare first": lambda: make_popularity(alpha=-0.5),
     "alpha above one": lambda: make_popularity(alpha=1.5),
-    "in batch": lambda: InBatchSampler(COUNTS),
+    "in batch": make_in_batch,
     "mixed": make_mixed,
 }
 
@@ -61,10 +84,9 @@ def test_draws_as_often_as_its_log_q_says(name: str) -> None:
     batch_size, num_batches = 5, 4_000
     counts = np.zeros(len(COUNTS))
     for _ in range(num_batches):
-        draw = sampler.draw(draw_batch(generator, batch_size), generator)
-        counts += np.bincount(draw.rows.numpy(), minlength=len(COUNTS))
-    log_q = sampler.log_expected_count(torch.arange(len(COUNTS)), batch_size)
-    expected = num_batches * log_q.exp().numpy()
+        sample = sampler.sample(DrawRequest(draw_batch(generator, batch_size)), generator)
+        counts += np.bincount(sample.rows.numpy(), minlength=len(COUNTS))
+    expected = num_batches * expected_counts(sampler, batch_size).numpy()
     reachable = expected > 0
     assert counts[~reachable].sum() == 0
     # Over many batches each stream's counts are multinomial, so this is chi-square for one stream
@@ -76,27 +98,27 @@ def test_draws_as_often_as_its_log_q_says(name: str) -> None:
 @pytest.mark.parametrize("name", EVERY_SAMPLER)
 def test_expected_counts_sum_to_the_number_of_columns(name: str) -> None:
     sampler = EVERY_SAMPLER[name]()
-    total = sampler.log_expected_count(torch.arange(len(COUNTS)), 5).exp().sum().item()
-    assert total == pytest.approx(sampler.num_columns(5), rel=1e-12)
+    sample = sample_for(sampler, [0] * 5)
+    assert sample.expected_size == len(sample.rows)
+    assert expected_counts(sampler, 5).sum().item() == pytest.approx(len(sample.rows), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", EVERY_SAMPLER)
 def test_attaches_the_q_of_each_column_and_of_each_positive(name: str) -> None:
-    sampler, positives = EVERY_SAMPLER[name](), torch.tensor([0, 6, 0])
-    draw = sampler.draw(positives, make_generator(1))
-    assert draw.num_draws == len(draw.rows) == sampler.num_columns(3)
-    assert draw.rows.dtype == torch.int64
-    assert draw.log_q.dtype == draw.positive_log_q.dtype == torch.float32
-    assert_close(draw.log_q, sampler.log_expected_count(draw.rows, 3).float())
-    assert_close(draw.positive_log_q, sampler.log_expected_count(positives, 3).float())
+    sampler, positives = EVERY_SAMPLER[name](), [0, 6, 0]
+    drawn, sample = draw_for(sampler, positives, seed=1), sample_for(sampler, positives, seed=1)
+    assert torch.equal(drawn.rows, sample.rows)
+    assert drawn.num_draws == sample.expected_size
+    assert drawn.rows.dtype == torch.int64
+    assert drawn.log_q.dtype == drawn.positive_log_q.dtype == torch.float32
+    log_q = expected_counts(sampler, 3).log().float()
+    assert_close(drawn.log_q, log_q[drawn.rows])
+    assert_close(drawn.positive_log_q, log_q[positives])
 
 
 @pytest.mark.parametrize("name", EVERY_SAMPLER)
 def test_repeats_its_draws_from_the_same_seed(name: str) -> None:
-    positives = torch.tensor([0, 6, 4, 8])
-    first, again = (
-        EVERY_SAMPLER[name]().draw(positives, make_generator(5, name)) for _ in range(2)
-    )
+    first, again = (draw_for(EVERY_SAMPLER[name](), [0, 6, 4, 8], seed=5) for _ in range(2))
     assert torch.equal(first.rows, again.rows)
     assert torch.equal(first.log_q, again.log_q)
 
@@ -114,23 +136,23 @@ def test_has_no_state_and_refuses_that_of_another_sampler(name: str) -> None:
 @pytest.mark.parametrize("row", [-1, 10])
 def test_refuses_positives_outside_the_catalogue(name: str, row: int) -> None:
     with pytest.raises(ArgumentError, match=rf"must be in \[0, 10\), got {row}"):
-        EVERY_SAMPLER[name]().draw(torch.tensor([0, row]), make_generator(0))
+        draw_for(EVERY_SAMPLER[name](), [0, row])
 
 
 def test_uniform_q_by_hand() -> None:
-    draw = make_uniform(num_sampled=5).draw(torch.tensor([3]), make_generator(0))
-    assert_close(draw.log_q, torch.full((5,), math.log(5 / 10)))
-    assert_close(draw.positive_log_q, torch.tensor([math.log(0.5)]))
+    drawn = draw_for(make_uniform(num_sampled=5), [3])
+    assert_close(drawn.log_q, torch.full((5,), math.log(5 / 10)))
+    assert_close(drawn.positive_log_q, torch.tensor([math.log(0.5)]))
 
 
 def test_in_batch_q_by_hand() -> None:
     # 136 events, a batch of 4: a candidate of 40 events is expected 4 * 40 / 136 times.
-    draw = InBatchSampler(COUNTS).draw(torch.tensor([0, 8, 0, 3]), make_generator(0))
-    assert draw.rows.tolist() == [0, 8, 0, 3]
-    assert_close(draw.log_q, torch.tensor([160.0, 80, 160, 4]).div(136).log())
-    assert_close(draw.positive_log_q, draw.log_q)
-    assert draw.own_columns is not None
-    assert draw.own_columns.tolist() == [0, 1, 2, 3]
+    drawn = draw_for(make_in_batch(), [0, 8, 0, 3])
+    assert drawn.rows.tolist() == [0, 8, 0, 3]
+    assert_close(drawn.log_q, torch.tensor([160.0, 80, 160, 4]).div(136).log())
+    assert_close(drawn.positive_log_q, drawn.log_q)
+    assert drawn.own_columns is not None
+    assert drawn.own_columns.tolist() == [0, 1, 2, 3]
 
 
 def test_in_batch_q_is_exact_for_batches_of_a_shuffled_epoch() -> None:
@@ -139,56 +161,52 @@ def test_in_batch_q_is_exact_for_batches_of_a_shuffled_epoch() -> None:
     events = torch.tensor([0, 0, 0, 1, 2])
     batches = torch.combinations(events)
     mean_counts = torch.bincount(batches.flatten()).double() / len(batches)
-    sampler = InBatchSampler(np.array([3, 1, 1]))
-    assert_close(sampler.log_expected_count(torch.arange(3), 2).exp(), mean_counts)
+    popularity = ExactPopularity(np.array([3, 1, 1]))
+    assert_close(popularity.log_rate(torch.arange(3), 2).exp(), mean_counts)
+    assert popularity.log_rate(torch.arange(3), 0).tolist() == [-math.inf] * 3
 
 
-def test_mixed_q_is_the_sum_of_the_streams() -> None:
-    parts: list[Stream] = [make_popularity(), InBatchSampler(COUNTS), make_uniform(3)]
-    everything = torch.arange(len(COUNTS))
-    expected = sum(part.log_expected_count(everything, 4).exp() for part in parts)
-    mixed = MixedSampler(parts)
-    assert_close(mixed.log_expected_count(everything, 4).exp(), expected)
-    draw = mixed.draw(torch.tensor([0, 2, 2, 9]), make_generator(0))
-    assert draw.num_draws == 7 + 4 + 3
-    # Row 1 has no event: only the uniform stream reaches it, 3 / 10 times.
-    assert mixed.log_expected_count(torch.tensor([1]), 4).exp().item() == pytest.approx(0.3)
+def test_mixed_q_is_the_sum_of_the_samplers() -> None:
+    parts: list[Sampler] = [make_popularity(), make_in_batch(), make_uniform(3)]
+    mixed = expected_counts(MixedSampler(parts), 4)
+    assert_close(mixed, torch.stack([expected_counts(part, 4) for part in parts]).sum(dim=0))
+    assert draw_for(MixedSampler(parts), [0, 2, 2, 9]).num_draws == 7 + 4 + 3
+    # Row 1 has no event: only the uniform sampler reaches it, 3 / 10 times.
+    assert mixed[1].item() == pytest.approx(0.3)
 
 
 def test_mixed_says_where_the_positives_stand_in_the_union() -> None:
-    positives = torch.tensor([0, 2, 2, 9])
-    draw = make_mixed().draw(positives, make_generator(0))
-    assert draw.own_columns is not None
-    assert torch.equal(draw.rows[draw.own_columns], positives)
-    assert draw.own_columns.tolist() == [7, 8, 9, 10]
-    without = MixedSampler([make_uniform()]).draw(positives, make_generator(0))
+    drawn = draw_for(make_mixed(), [0, 2, 2, 9])
+    assert drawn.own_columns is not None
+    assert drawn.rows[drawn.own_columns].tolist() == [0, 2, 2, 9]
+    assert drawn.own_columns.tolist() == [7, 8, 9, 10]
+    without = draw_for(MixedSampler([make_uniform()]), [0, 2, 2, 9])
     assert without.own_columns is None
 
 
 @pytest.mark.parametrize("name", ["popularity", "in batch"])
 def test_names_a_positive_that_is_never_drawn(name: str) -> None:
     with pytest.raises(ArgumentError, match=r"got row 1 \(2 in this batch\), whose expected count"):
-        EVERY_SAMPLER[name]().draw(torch.tensor([0, 1, 1]), make_generator(0))
+        draw_for(EVERY_SAMPLER[name](), [0, 1, 1])
 
 
-def test_mixture_reaches_a_positive_that_one_stream_does_not() -> None:
-    draw = make_mixed().draw(torch.tensor([1]), make_generator(0))
-    assert torch.isfinite(draw.positive_log_q).all()
+def test_mixture_reaches_a_positive_that_one_sampler_does_not() -> None:
+    assert torch.isfinite(draw_for(make_mixed(), [1]).positive_log_q).all()
 
 
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: UniformSampler(0, num_sampled=1), "`num_candidates` must be above 0, got 0"),
-        (lambda: UniformSampler(3, num_sampled=0), "`num_sampled` must be above 0, got 0"),
+        (lambda: UniformProposal(0), "`num_candidates` must be above 0, got 0"),
+        (lambda: make_uniform(num_sampled=0), "`num_sampled` must be above 0, got 0"),
         (lambda: make_popularity(num_sampled=-1), "`num_sampled` must be above 0, got -1"),
         (lambda: make_popularity(alpha=float("nan")), "`alpha` must be finite, got nan"),
-        (lambda: InBatchSampler(np.array([0, 0])), "`counts` must hold one value above 0"),
-        (lambda: InBatchSampler(np.array([3, -1])), "`counts` must be finite and not negative"),
-        (lambda: MixedSampler([]), "`streams` must hold at least one sampler"),
+        (lambda: ExactPopularity(np.array([0, 0])), "`counts` must hold one value above 0"),
+        (lambda: ExactPopularity(np.array([3, -1])), "`counts` must be finite and not negative"),
+        (lambda: MixedSampler([]), "`samplers` must hold at least one sampler"),
         (
-            lambda: MixedSampler([InBatchSampler(COUNTS), InBatchSampler(COUNTS)]),
-            "at most one in-batch sampler",
+            lambda: sample_for(MixedSampler([make_in_batch(), make_in_batch()]), [0]),
+            "at most one that gives the positives themselves, got 2",
         ),
     ],
 )
@@ -225,4 +243,4 @@ def test_a_draw_checks_its_shapes() -> None:
     with pytest.raises(ShapeError, match=r"`own_columns` must have shape \[4\]"):
         Draw(rows, log_q, torch.zeros(4), 3, own_columns=torch.arange(3))
     with pytest.raises(ShapeError, match="`positive_rows` must have shape"):
-        make_uniform().draw(torch.zeros(2, 2, dtype=torch.int64), make_generator(0))
+        DrawRequest(torch.zeros(2, 2, dtype=torch.int64))

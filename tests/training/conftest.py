@@ -22,7 +22,7 @@ from recsys.data import (
 )
 from recsys.foundations import make_generator
 from recsys.models import ItemTowerSpec, ModelSpec, UserTowerSpec, build_two_tower
-from recsys.sampling import InBatchSampler
+from recsys.sampling import ExactPopularity, InBatchSampler
 from recsys.tracking import NullTracker
 from recsys.training import (
     CheckpointStore,
@@ -93,7 +93,7 @@ def make_run(dataset: PreparedDataset, tmp_path: Path) -> MakeRun:
             sparse=needs_sparse_gradients(optimizer),
         )
         items = data.items.features.take(np.arange(data.num_items))
-        sampler = InBatchSampler(data.items.counts[: data.num_items])
+        sampler = InBatchSampler(ExactPopularity(data.items.counts[: data.num_items]))
         objective = SampledObjective(sampler, items, corrected=True, mask_accidental_hits=True)
         model_step = ModelStep(model, objective, data.users.features, make_generator(0, "draws"))
         defaults = {"epochs": 2, "patience": 0, "checkpoint_steps": 0, "gradient_clip": 0.0}

@@ -12,7 +12,14 @@ from torch.testing import assert_close
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch
 from recsys.foundations import make_generator
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
-from recsys.sampling import Draw, InBatchSampler, UniformSampler
+from recsys.sampling import (
+    DrawRequest,
+    ExactPopularity,
+    InBatchSampler,
+    Sample,
+    UniformProposal,
+    WithReplacementSampler,
+)
 from recsys.training import FullSoftmaxObjective, ModelStep, SampledObjective, TrainingRun
 
 MakeRun = Callable[..., TrainingRun]
@@ -54,7 +61,7 @@ def make_step(model: TwoTower, objective: Any) -> ModelStep:
 
 def in_batch(**changes: Any) -> SampledObjective:
     settings = {"corrected": True, "mask_accidental_hits": True} | changes
-    return SampledObjective(InBatchSampler(COUNTS), item_features(), **settings)
+    return SampledObjective(InBatchSampler(ExactPopularity(COUNTS)), item_features(), **settings)
 
 
 def scores_of(model: TwoTower, users: list[int]) -> Tensor:
@@ -112,25 +119,25 @@ def test_in_batch_candidates_are_the_other_rows_positives(corrected: bool, maske
 class FixedSampler:
     """Draw what it is told."""
 
-    def __init__(self, rows: list[int], log_q: list[float], positive_log_q: list[float]) -> None:
-        self._draw = Draw(
-            torch.tensor(rows), torch.tensor(log_q), torch.tensor(positive_log_q), len(rows)
-        )
+    def __init__(self, rows: list[int], log_q: list[float]) -> None:
+        self._rows, self._log_q = torch.tensor(rows), torch.tensor(log_q, dtype=torch.float64)
 
-    def draw(self, positive_rows: Tensor, generator: torch.Generator) -> Draw:
-        return self._draw
+    def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:
+        return Sample(self._rows, lambda rows: self._log_q[rows], len(self._rows))
+
+    def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:
+        """Learn nothing."""
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {"fixed": self._draw.rows}
+        return {"fixed": self._rows}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        assert torch.equal(state["fixed"], self._draw.rows)
+        assert torch.equal(state["fixed"], self._rows)
 
 
 def test_drawn_candidates_with_repeats_enter_as_often_as_they_were_drawn() -> None:
     model, users, items = make_model(), [4, 1], [1, 3]
-    log_q, positive_log_q = [0.1, 0.1, -0.5], [-0.3, 0.7]
-    sampler = FixedSampler([2, 2, 3], log_q, positive_log_q)
+    sampler = FixedSampler([2, 2, 3], log_q=[0.9, -0.3, 0.1, -0.5, 0.9])  # of items 0 to 4
     objective = SampledObjective(
         sampler, item_features(), corrected=True, mask_accidental_hits=True
     )
@@ -139,7 +146,7 @@ def test_drawn_candidates_with_repeats_enter_as_often_as_they_were_drawn() -> No
     first = torch.stack(
         [scores[0, 1] + 0.3, scores[0, 2] - 0.1, scores[0, 2] - 0.1, scores[0, 3] + 0.5]
     )
-    second = torch.stack([scores[1, 3] - 0.7, scores[1, 2] - 0.1, scores[1, 2] - 0.1])
+    second = torch.stack([scores[1, 3] + 0.5, scores[1, 2] - 0.1, scores[1, 2] - 0.1])
     expected = torch.stack([row.logsumexp(0) - row[0] for row in (first, second)])
     assert_close(losses, expected)
     objective.load_state_dict(objective.state_dict())
@@ -179,7 +186,7 @@ def test_weights_come_with_the_losses() -> None:
 def test_draws_come_from_the_runs_own_stream() -> None:
     model = make_model()
     objective = SampledObjective(
-        UniformSampler(5, num_sampled=3),
+        WithReplacementSampler(UniformProposal(5), num_sampled=3),
         item_features(),
         corrected=True,
         mask_accidental_hits=True,
