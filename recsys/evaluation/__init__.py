@@ -6,6 +6,7 @@ from recsys.evaluation.comparison_table import comparison_table, print_compariso
 from recsys.evaluation.embed import embed_queries
 from recsys.evaluation.estimates import Estimate, Resampling
 from recsys.evaluation.evaluate import evaluate_retrieval, quick_metrics
+from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import ListJudge, measure_lists
 from recsys.evaluation.plots import write_plots
 from recsys.evaluation.popularity import PopularityList
@@ -18,10 +19,12 @@ from recsys.evaluation.slices import Slice, popularity_deciles
 from recsys.evaluation.table import report_table, report_text
 
 __all__ = [
+    "CatalogueSoftmax",
     "Comparison",
     "Estimate",
     "EvaluationQueries",
     "FilledRanker",
+    "LikelihoodJudge",
     "ListJudge",
     "PopularityList",
     "PopularityRanker",

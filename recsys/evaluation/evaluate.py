@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
 from recsys.evaluation.estimates import Resampling
+from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import check_ks, measure_lists
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.report import Report
@@ -88,6 +89,7 @@ def quick_metrics(
     exact: Index,
     ks: Sequence[int],
     exclude_seen: bool,
+    softmax: CatalogueSoftmax | None = None,
 ) -> dict[str, float]:
     """Compute the means alone, as a training loop wants them after an epoch.
 
@@ -97,22 +99,31 @@ def quick_metrics(
         exact: Exact search over the candidates.
         ks: Lengths of the list that is judged.
         exclude_seen: Whether items of a user's history are left out.
+        softmax: What the likelihood is that of; None: it is not computed.
 
     Returns:
-        `recall_at_10` and so on -> mean over the queries; empty without any query.
+        `recall_at_10` and so on -> mean over the queries; empty without any query. With `softmax`
+        also what `LikelihoodJudge.summary` gives.
 
     Raises:
         ArgumentError: `ks` is empty or holds a number below 1.
     """
     ks = check_ks(ks)
+    if len(queries) == 0:
+        return {}
+    likelihood = None if softmax is None else LikelihoodJudge(softmax)
     totals: dict[str, float] = {}
     for start in range(0, len(queries), _QUERIES_AT_ONCE):
         block = queries.slice(start, start + _QUERIES_AT_ONCE)
         exclude = block.seen if exclude_seen else None
-        lists = exact.search(embed(block), max(ks), exclude=exclude).lists
+        vectors = embed(block)
+        if likelihood is not None:
+            likelihood.add(block, vectors)
+        lists = exact.search(vectors, max(ks), exclude=exclude).lists
         for name, values in measure_lists(lists, block.truth, ks).items():
             totals[name] = totals.get(name, 0.0) + float(values.sum())
-    return {name: total / len(queries) for name, total in totals.items()}
+    means = {name: total / len(queries) for name, total in totals.items()}
+    return means if likelihood is None else means | likelihood.summary()
 
 
 def _check(

@@ -25,6 +25,7 @@ class EvaluationQueries:
         seen: U lists of distinct item rows; what `exclude_seen` leaves out.
         truth: U lists of distinct item rows, never empty; rows that are no candidates are kept, so
             that recall divides by all that the user chose.
+        chosen: U lists of item rows, one for each event; `truth` without the repeats.
         context: U rows; that of the user's first event in the part.
         features: U rows; the users' features.
         known: [U], bool; whether the user has training events.
@@ -36,6 +37,7 @@ class EvaluationQueries:
     histories: Ragged
     seen: Ragged
     truth: Ragged
+    chosen: Ragged
     context: FeatureTable
     features: FeatureTable
     known: NDArray[np.bool_]
@@ -51,6 +53,7 @@ class EvaluationQueries:
             self.histories.take(positions),
             self.seen.take(positions),
             self.truth.take(positions),
+            self.chosen.take(positions),
             self.context.take(positions),
             self.features.take(positions),
             self.known[positions],
@@ -96,12 +99,14 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
         sources = [dataset.train] if part == "validation" else [dataset.train, dataset.validation]
         without = 0
     known = [events for events in sources if len(events)]
+    chosen = _by_position(asked, user_rows)
     histories = join_histories(known, len(dataset.users), dataset.num_items).take(user_rows)
     return EvaluationQueries(
         user_rows=user_rows,
         histories=histories,
         seen=distinct(histories),
-        truth=distinct(_by_position(asked, user_rows)),
+        truth=distinct(chosen),
+        chosen=chosen,
         context=asked.context.take(first),
         features=dataset.users.features.take(user_rows),
         known=user_rows < dataset.num_users,

@@ -1,4 +1,4 @@
-"""Functions of ranked lists and relevant rows: one value a query, and intervals of their means."""
+"""Functions of ranked lists, relevant rows and vectors: a value a query, intervals of the means."""
 
 from recsys.metrics.bootstrap import (
     Interval,
@@ -7,6 +7,7 @@ from recsys.metrics.bootstrap import (
     paired_difference_interval,
 )
 from recsys.metrics.catalogue import coverage_at_k, mean_popularity_at_k, overlap_at_k
+from recsys.metrics.likelihood import log_likelihood, perplexity
 from recsys.metrics.ranking import (
     capped_recall_at_k,
     hit_rate_at_k,
@@ -36,6 +37,7 @@ __all__ = [
     "distinct",
     "expected_over_ties",
     "hit_rate_at_k",
+    "log_likelihood",
     "map_at_k",
     "mean_popularity_at_k",
     "mrr_at_k",
@@ -43,6 +45,7 @@ __all__ = [
     "num_relevant_of",
     "overlap_at_k",
     "paired_difference_interval",
+    "perplexity",
     "pessimistic_hits",
     "precision_at_k",
     "ranks_of",

@@ -49,7 +49,7 @@ class KnownUsers:
             context: `user_id` and context columns; missing for users without a row.
 
         Returns:
-            B queries, whose truth is empty.
+            B queries that have chosen nothing yet.
 
         Raises:
             DataError: A table has no `user_id`, a user twice, or a column unknown to the model.
@@ -66,6 +66,7 @@ class KnownUsers:
             histories=recent,
             seen=distinct(seen),
             truth=Ragged.empty(len(users)),
+            chosen=Ragged.empty(len(users)),
             context=self._context(users, context),
             features=self._features(users, rows, features),
             known=(rows >= 0) & (rows < self._bundle.num_users),

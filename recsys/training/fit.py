@@ -1,6 +1,7 @@
 """The training loop: epochs of steps, validation, checkpoints."""
 
 import logging
+import math
 import time
 from dataclasses import dataclass
 
@@ -64,7 +65,7 @@ class TrainingRun:
         batches: The training positives.
         optimizers: Over all of the model's parameters.
         schedule: Share of the learning rate at each step.
-        validator: Recall on the validation part.
+        validator: Recall and likelihood on the validation part.
         tracker: Where the numbers of each epoch go.
         store: Checkpoints.
         settings: Of the loop.
@@ -140,6 +141,8 @@ def _train_epoch(run: TrainingRun, position: Position) -> float:
     started = time.perf_counter()
     model, batches, settings = run.step.model, run.batches, run.settings
     model.train()
+    if position.batch == 0:
+        run.step.objective.start_epoch()
     what, done = f"epoch {position.epoch + 1}/{settings.epochs}", position.rows
     with Progress(what, batches.num_rows, "rows", done=done) as bar:
         for batch in batches.epoch(position.epoch, first_batch=position.batch):
@@ -184,14 +187,19 @@ def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str
         "train_rows": position.rows,
         "temperature": float(model.temperature().detach()),
         "rows_per_second": rate,
+        **run.step.objective.statistics(),
     }
     text = f"epoch {position.epoch}: loss {position.mean_loss:.4f}"
-    recall = validator.recall(model)
+    scores = validator.measure(model)
+    # Records are JSON, which holds no infinity; log_likelihood says what such a perplexity would.
+    record |= {f"validation_{name}": x for name, x in scores.items() if math.isfinite(x)}
+    recall = scores.get(f"recall_at_{validator.k}")
     if recall is not None:
-        record[f"validation_recall_at_{validator.k}"] = recall
         text += f", validation recall@{validator.k} {recall:.4f}"
         if position.best_recall is None or recall > position.best_recall:
             position.best_epoch, position.best_recall = position.epoch, recall
+    if "perplexity" in scores:
+        text += f", perplexity {scores['perplexity']:.1f}"
     position.records.append(record)
     position.start_epoch()
     log.info("%s, %.0f rows/s", text, rate)

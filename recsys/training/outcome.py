@@ -11,10 +11,17 @@ log = logging.getLogger(__name__)
 
 
 def scores_of(result: FitResult, report: Report | None) -> dict[str, dict[str, float]]:
-    """Give the metrics by part: `validation`, and the report's own part."""
+    """Give the metrics by part: `validation` (after the best epoch), and the report's own part."""
     scores: dict[str, dict[str, float]] = {}
-    if result.best_recall is not None:
-        scores["validation"] = {f"recall_at_{result.validate_at}": result.best_recall}
+    validation = {
+        name.removeprefix("validation_"): value
+        for record in result.records
+        if record["epoch"] == result.best_epoch
+        for name, value in record.items()
+        if name.startswith("validation_")
+    }
+    if validation:
+        scores["validation"] = validation
     if report is not None:
         scores[str(report.about["part"])] = report.flat_metrics()
     return scores

@@ -1,21 +1,34 @@
-"""Recall on the validation part, between epochs: exact search over the whole catalogue."""
+"""What a model does on the validation part, between epochs, over the whole catalogue."""
 
+import logging
 from functools import partial
 
 import numpy as np
 
 from recsys.data import PreparedDataset
-from recsys.evaluation import build_queries, embed_queries, quick_metrics
+from recsys.evaluation import (
+    CatalogueSoftmax,
+    EvaluationQueries,
+    build_queries,
+    embed_queries,
+    quick_metrics,
+)
 from recsys.foundations import make_numpy_generator
 from recsys.index import ExactIndex
 from recsys.models import TwoTower, encode_candidates
 
+log = logging.getLogger(__name__)
+
+_ITEMS_NAMED = 5
+
 
 class Validator:
-    """Recall@k of a model on the validation part.
+    """Recall@k and the likelihood of a model on the validation part.
+
+    Says in the log which validation events have no likelihood, as their items are no candidates.
 
     Args:
-        dataset: Its validation part may be empty; then there is no recall.
+        dataset: Its validation part may be empty; then there is nothing to measure.
         k: List length.
         max_users: At most so many users, drawn by seed; None: all.
         seed: Of that draw.
@@ -30,17 +43,50 @@ class Validator:
             chosen = make_numpy_generator(seed, "validation").permutation(len(queries))[:max_users]
             queries = queries.take(np.sort(chosen))
         self._queries = queries
+        _log_unknown_items(dataset, queries)
 
-    def recall(self, model: TwoTower) -> float | None:
-        """Give the mean recall@k over users with a validation event; None if there are none."""
+    def measure(self, model: TwoTower) -> dict[str, float]:
+        """Embed the catalogue once and give the numbers of a model.
+
+        Args:
+            model: Is left in the mode it was in.
+
+        Returns:
+            `recall_at_<k>` (mean over users with a validation event); `log_likelihood` (nats, mean
+            over events), `perplexity`, `num_scored_events` and `num_unknown_events`, as
+            `CatalogueSoftmax` explains them. Empty without a validation event; the likelihood is
+            left out where no event can be scored.
+        """
         if len(self._queries) == 0:
-            return None
+            return {}
         dataset = self._dataset
+        vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
+        recall = f"recall_at_{self.k}"
         metrics = quick_metrics(
             self._queries,
             embed=partial(embed_queries, model),
-            exact=ExactIndex(encode_candidates(model, dataset.items.features, dataset.num_items)),
+            exact=ExactIndex(vectors),
             ks=[self.k],
             exclude_seen=dataset.exclude_seen,
+            softmax=CatalogueSoftmax(vectors, float(model.temperature().detach())),
         )
-        return metrics[f"recall_at_{self.k}"]
+        names = recall, "log_likelihood", "perplexity", "num_scored_events", "num_unknown_events"
+        return {name: metrics[name] for name in names if name in metrics}
+
+
+def _log_unknown_items(dataset: PreparedDataset, queries: EvaluationQueries) -> None:
+    rows = queries.chosen.rows
+    unknown = rows[rows >= dataset.num_items]
+    if len(unknown) == 0:
+        return
+    items = np.unique(unknown)
+    some = dataset.items.vocabulary.ids_of(items[:_ITEMS_NAMED]).to_pylist()
+    log.info(
+        "validation: %d of %d events are of items that are no candidates, so they have no "
+        "likelihood (%d items: %s%s)",
+        len(unknown),
+        len(rows),
+        len(items),
+        ", ".join(some),
+        ", ..." if len(items) > len(some) else "",
+    )

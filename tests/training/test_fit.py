@@ -1,6 +1,7 @@
 """The loop: what an epoch records, the best weights, early stopping, refusals, resumption."""
 
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,15 +35,16 @@ class Wrapped:
 
 
 class Recalls:
-    """A validator that answers from a list."""
+    """A validator that answers from a list; what else it measures does not change."""
 
-    def __init__(self, *values: float | None) -> None:
-        self.k, self._values = 5, list(values)
+    def __init__(self, *values: float | None, **more: float) -> None:
+        self.k, self._values, self._more = 5, list(values), more
         self.models: list[dict[str, Tensor]] = []
 
-    def recall(self, model: nn.Module) -> float | None:
+    def measure(self, model: nn.Module) -> dict[str, float]:
         self.models.append({name: value.clone() for name, value in model.state_dict().items()})
-        return self._values[len(self.models) - 1]
+        value = self._values[len(self.models) - 1]
+        return {} if value is None else {"recall_at_5": value} | self._more
 
 
 def with_validator(run: TrainingRun, validator: Any) -> TrainingRun:
@@ -75,6 +77,35 @@ def test_each_epoch_is_recorded_and_the_model_learns_the_planted_structure(
     recalls = [record["validation_recall_at_5"] for record in result.records]
     assert (result.best_recall, result.validate_at) == (max(recalls), 5)
     assert result.best_epoch == 1 + recalls.index(max(recalls))
+
+
+def test_the_likelihood_is_recorded_and_the_log_line_shows_the_perplexity(
+    make_run: MakeRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    run = make_run(epochs=2)
+    records = fit(run, resume=False).records
+    for record in records:
+        mean = record["validation_log_likelihood"]
+        assert record["validation_perplexity"] == pytest.approx(math.exp(-mean), rel=1e-12)
+        shown = f"validation recall@5 {record['validation_recall_at_5']:.4f}, perplexity "
+        shown += f"{record['validation_perplexity']:.1f}, "
+        assert sum(shown in message for message in caplog.messages) == 1
+        assert record["validation_num_scored_events"] == 40  # the last but one event of each user
+        assert record["validation_num_unknown_events"] == 0
+
+
+def test_a_perplexity_beyond_a_float_is_shown_and_left_out_of_the_record(
+    make_run: MakeRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    scores = {"log_likelihood": -800.0, "perplexity": math.inf}
+    run = with_validator(make_run(epochs=1), Recalls(0.1, **scores))
+    [record] = fit(run, resume=False).records
+    assert record["validation_log_likelihood"] == -800.0
+    assert "validation_perplexity" not in record
+    assert any("recall@5 0.1000, perplexity inf, " in message for message in caplog.messages)
+    assert run.store.resume(run.trainable).records == [record]  # the checkpoint's JSON took it
 
 
 def test_the_epochs_loss_is_the_weighted_mean_over_its_rows(make_run: MakeRun) -> None:

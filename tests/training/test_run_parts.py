@@ -98,8 +98,8 @@ def test_validation_recall_is_that_of_a_slow_loop(
 ) -> None:
     run = make_run()
     for k in (1, 5, 10):
-        recall = Validator(dataset, k=k, max_users=None, seed=0).recall(run.step.model)
-        assert recall == pytest.approx(slow_recall(run, dataset, k), abs=1e-12)
+        scores = Validator(dataset, k=k, max_users=None, seed=0).measure(run.step.model)
+        assert scores[f"recall_at_{k}"] == pytest.approx(slow_recall(run, dataset, k), abs=1e-12)
 
 
 def test_validation_on_some_users_is_the_same_draw_each_time(
@@ -107,20 +107,21 @@ def test_validation_on_some_users_is_the_same_draw_each_time(
 ) -> None:
     model = make_run().step.model
 
-    def recall(max_users: int, seed: int = 0) -> float | None:
-        return Validator(dataset, k=10, max_users=max_users, seed=seed).recall(model)
+    def measure(max_users: int, seed: int = 0) -> dict[str, float]:
+        return Validator(dataset, k=10, max_users=max_users, seed=seed).measure(model)
 
-    assert recall(7) == recall(7)
-    assert len({recall(1, seed) for seed in range(20)}) == 2  # one user's is 0 or 1
-    assert recall(10_000) == Validator(dataset, k=10, max_users=None, seed=3).recall(model)
+    assert measure(7) == measure(7)
+    assert measure(7)["num_scored_events"] == 7
+    assert len({measure(1, seed)["recall_at_10"] for seed in range(20)}) == 2  # one user's: 0 or 1
+    assert measure(10_000) == Validator(dataset, k=10, max_users=None, seed=3).measure(model)
 
 
-def test_an_empty_validation_part_has_no_recall(
+def test_an_empty_validation_part_measures_nothing(
     make_run: MakeRun, dataset: PreparedDataset
 ) -> None:
     nothing = dataset.validation.take(np.zeros(0, np.int64))
     empty = PreparedDataset(**{**vars(dataset), "validation": nothing})
-    assert Validator(empty, k=5, max_users=3, seed=0).recall(make_run().step.model) is None
+    assert Validator(empty, k=5, max_users=3, seed=0).measure(make_run().step.model) == {}
 
 
 class FakeReport:
@@ -134,10 +135,22 @@ class FakeReport:
 
 
 def test_scores_stand_by_part() -> None:
-    result = FitResult([], 3, 0.5, 10)
+    records = [
+        {
+            "epoch": epoch,
+            "train_loss": 6.0,
+            "validation_recall_at_10": r,
+            "validation_perplexity": p,
+        }
+        for epoch, r, p in ((1, 0.4, 90.0), (2, 0.5, 80.0), (3, 0.3, 70.0))
+    ]
     report: Any = FakeReport()
     metrics = {"recall_at_10": 0.25, "coverage_at_10": 0.5}
-    assert scores_of(result, report) == {"validation": {"recall_at_10": 0.5}, "test": metrics}
+    best = {"recall_at_10": 0.5, "perplexity": 80.0}  # of the epoch whose weights are kept
+    assert scores_of(FitResult(records, 2, 0.5, 10), report) == {
+        "validation": best,
+        "test": metrics,
+    }
     assert scores_of(FitResult([], 3, None, 10), None) == {}
 
 
