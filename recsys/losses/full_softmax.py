@@ -6,9 +6,11 @@ Dimensions: B queries, T positives a query, C candidates in the catalogue, D emb
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_positive, check_shape
-from recsys.losses import softmax_core as core
+from recsys.foundations import check_positive
+from recsys.losses.blocks import Blocks
+from recsys.losses.catalogue_logits import CatalogueLogits, compute_catalogue_logits
 from recsys.losses.log_partition import log_partition
+from recsys.losses.removal import Removal
 
 
 def full_softmax_loss(
@@ -19,6 +21,7 @@ def full_softmax_loss(
     temperature: float | Tensor,
     positive_weights: Tensor | None = None,
     catalogue_biases: Tensor | None = None,
+    catalogue_mask: Tensor | None = None,
     row_block_size: int = 256,
     catalogue_block_size: int = 4096,
 ) -> Tensor:
@@ -35,6 +38,8 @@ def full_softmax_loss(
         positive_weights: As `positive_rows`; target probabilities. 0 drops a positive, as padding
             needs. None: 1 / T each.
         catalogue_biases: [C]; part of the score. None: no bias.
+        catalogue_mask: [B, C], bool; True is considered. Positives stand in Z whatever it says.
+            None: all are considered.
         row_block_size: Queries in a block of logits; the result does not depend on it.
         catalogue_block_size: Candidates in a block, likewise.
 
@@ -45,46 +50,36 @@ def full_softmax_loss(
         ShapeError: Two arguments disagree in B, T, C or D.
         ArgumentError: `temperature` or a block size is not above 0.
     """
-    _check_shapes(
-        query_embeddings, catalogue_embeddings, positive_rows, positive_weights, catalogue_biases
-    )
     check_positive("row_block_size", row_block_size)
     check_positive("catalogue_block_size", catalogue_block_size)
-    rows = positive_rows.reshape(len(query_embeddings), -1)  # [B, T]
     with torch.autocast(query_embeddings.device.type, enabled=False):
-        queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
-        catalogue = core.widen(catalogue_embeddings)
-        offsets = core.combine_offsets(catalogue_biases, None, temperature, queries.dtype)  # [C]
+        logits = compute_catalogue_logits(
+            query_embeddings,
+            catalogue_embeddings,
+            positive_rows=positive_rows,
+            temperature=temperature,
+            positive_weights=positive_weights,
+            catalogue_biases=catalogue_biases,
+            catalogue_mask=catalogue_mask,
+        )
         log_z = log_partition(
-            queries,
-            catalogue,
-            offsets,
-            None,
-            row_block_size=row_block_size,
-            candidate_block_size=catalogue_block_size,
+            logits.queries,
+            logits.catalogue,
+            logits.offsets,
+            None if catalogue_mask is None else _remove_masked(logits, catalogue_mask),
+            blocks=Blocks(row_block_size, catalogue_block_size),
         )  # [B]
-        positive_logits = core.score_positives(queries, catalogue[rows])  # [B, T]
-        if offsets is not None:
-            positive_logits = positive_logits + offsets[rows]
-        losses = log_z[:, None] - positive_logits  # [B, T]
-        if positive_weights is None:
+        losses = log_z[:, None] - logits.positive_logits  # [B, T]
+        if logits.positive_weights is None:
             return losses.mean(dim=1)
-        return (losses * positive_weights.reshape(rows.shape)).sum(dim=1)
+        return (losses * logits.positive_weights).sum(dim=1)
 
 
-def _check_shapes(
-    query_embeddings: Tensor,
-    catalogue_embeddings: Tensor,
-    positive_rows: Tensor,
-    positive_weights: Tensor | None,
-    catalogue_biases: Tensor | None,
-) -> None:
-    check_shape("query_embeddings", query_embeddings, None, None)
-    batch, width = query_embeddings.shape
-    check_shape("catalogue_embeddings", catalogue_embeddings, None, width)
-    if positive_rows.dim() == 2:
-        check_shape("positive_rows", positive_rows, batch, None)
-    else:
-        check_shape("positive_rows", positive_rows, batch)
-    core.check_optional("positive_weights", positive_weights, *positive_rows.shape)
-    core.check_optional("catalogue_biases", catalogue_biases, len(catalogue_embeddings))
+def _remove_masked(logits: CatalogueLogits, catalogue_mask: Tensor) -> Removal:
+    """Remove what the mask excludes, except the query's own positives."""
+    considered = catalogue_mask.clone()
+    queries = torch.arange(len(considered), device=considered.device)
+    for t, rows in enumerate(logits.positive_rows.unbind(dim=1)):
+        weights = logits.positive_weights
+        considered[queries, rows] |= True if weights is None else weights[:, t] != 0
+    return Removal(logits.all_rows(), None, None, considered)

@@ -61,9 +61,7 @@ def in_batch_softmax_loss(
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
         scores = queries @ core.widen(candidate_embeddings).T  # [B, K]
         logits = core.add_offsets(scores, candidate_biases, candidate_log_q, temperature)
-        removed = _find_removed(logits, candidate_rows)
-        if candidate_mask is not None:
-            removed |= ~candidate_mask
+        removed = _find_removed(logits, candidate_rows, candidate_mask)
         # -inf, not a large negative number: a hit must get a gradient of exactly zero.
         negatives = logits.masked_fill(removed, float("-inf"))
         if num_hard_negatives is not None:
@@ -72,13 +70,15 @@ def in_batch_softmax_loss(
         return core.contrast(logits.diagonal(), core.log_sum(negatives))
 
 
-def _find_removed(logits: Tensor, candidate_rows: Tensor | None) -> Tensor:
+def _find_removed(
+    logits: Tensor, candidate_rows: Tensor | None, candidate_mask: Tensor | None
+) -> Tensor:
     batch, num_candidates = logits.shape
     columns = torch.arange(num_candidates, device=logits.device)
     if candidate_rows is None:
-        removal = Removal(columns, None, columns[:batch])
+        removal = Removal(columns, None, columns[:batch], candidate_mask)
     else:
-        removal = Removal(candidate_rows, candidate_rows[:batch], columns[:batch])
+        removal = Removal(candidate_rows, candidate_rows[:batch], columns[:batch], candidate_mask)
     return removal.find(slice(0, batch), slice(0, num_candidates))
 
 

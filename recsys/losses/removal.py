@@ -8,18 +8,20 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Removal:
-    """Candidates that leave a query's row: accidental hits, and its own column.
+    """Candidates that leave a query's row: accidental hits, its own column, what a mask names.
 
     Attributes:
         candidate_rows: [K], shared by the queries, or [B, K]; int64.
         positive_rows: [B] or [B, T], int64; a candidate with one of these rows leaves. None: none
             does.
         own_columns: [B], int64; a column that leaves in any case. None: no such columns.
+        considered: [B, K], bool; False leaves in any case. None: all are considered.
     """
 
     candidate_rows: Tensor
     positive_rows: Tensor | None
     own_columns: Tensor | None
+    considered: Tensor | None = None
 
     def find(self, rows: slice, columns: slice) -> Tensor:
         """Find what leaves in one block of queries and candidates: [b, k], bool."""
@@ -35,6 +37,8 @@ class Removal:
             found = first[:, None] == candidate_rows
             for other in others:
                 found |= other[:, None] == candidate_rows
+        if self.considered is not None:
+            found |= self.considered[rows, columns].logical_not()
         if self.own_columns is not None and shape[1] > 0:
             places = self.own_columns[rows, None] - columns.start  # [b, 1]
             inside = places.clamp(0, shape[1] - 1)

@@ -9,22 +9,42 @@ from torch import Tensor
 from recsys.foundations import ArgumentError, check_positive, check_shape
 
 
-def contrast(positive_logits: Tensor, log_negatives: Tensor) -> Tensor:
-    """Compute ``mean over t of log(all exp(positives) + negatives) - positive_t``.
+def contrast(
+    positive_logits: Tensor, log_negatives: Tensor, positive_weights: Tensor | None = None
+) -> Tensor:
+    """Compute ``sum over t of weight_t * (log(all exp(positives) + negatives) - positive_t)``.
 
     With no negative left and one positive, loss and gradient are exactly 0.
 
     Args:
         positive_logits: [B] or [B, T], float.
         log_negatives: [B], float; the log of the summed exp of the negatives' logits. -inf: none.
+        positive_weights: As `positive_logits`; a positive of weight 0 is padding and stands in no
+            denominator. None: 1 / T each.
 
     Returns:
-        [B], float, in nats.
+        [B], float, in nats; 0, with gradient 0, for a query whose positives are all padding.
     """
-    if positive_logits.dim() == 1:
-        return torch.logaddexp(positive_logits, log_negatives) - positive_logits
-    log_positives = positive_logits.logsumexp(dim=1)
-    return torch.logaddexp(log_positives, log_negatives) - positive_logits.mean(dim=1)
+    if positive_weights is None:
+        if positive_logits.dim() == 1:
+            return torch.logaddexp(positive_logits, log_negatives) - positive_logits
+        log_positives = positive_logits.logsumexp(dim=1)
+        return torch.logaddexp(log_positives, log_negatives) - positive_logits.mean(dim=1)
+    logits = positive_logits.reshape(len(positive_logits), -1)  # [B, T]
+    weights = positive_weights.reshape(logits.shape)
+    padding = weights == 0
+    log_positives = log_sum(logits.masked_fill(padding, float("-inf")))
+    # A query of padding alone may have no denominator at all, whose gradient would be NaN.
+    log_negatives = log_negatives.masked_fill(padding.all(dim=1), 0)
+    losses = torch.logaddexp(log_positives, log_negatives)[:, None] - logits
+    return (losses.masked_fill(padding, 0) * weights).sum(dim=1)
+
+
+def drop_padding(positive_rows: Tensor, positive_weights: Tensor | None) -> Tensor:
+    """Give -1, which is no candidate's row, for positives of weight 0."""
+    if positive_weights is None:
+        return positive_rows
+    return positive_rows.masked_fill(positive_weights == 0, -1)
 
 
 def log_sum(logits: Tensor) -> Tensor:

@@ -1,0 +1,86 @@
+"""Logistic regression over the whole catalogue: one binary classification a candidate.
+
+Dimensions: B queries, T positives a query, C candidates in the catalogue, D embedding width.
+"""
+
+import torch
+from torch import Tensor
+
+from recsys.foundations import check_positive
+from recsys.losses import softmax_core as core
+from recsys.losses.blocks import Blocks
+from recsys.losses.catalogue_logits import compute_catalogue_logits
+from recsys.losses.removal import Removal
+from recsys.losses.sigmoid_core import positive_cross_entropy
+from recsys.losses.softplus_sum import softplus_sum
+
+
+def full_logistic_loss(
+    query_embeddings: Tensor,
+    catalogue_embeddings: Tensor,
+    *,
+    positive_rows: Tensor,
+    temperature: float | Tensor,
+    positive_weights: Tensor | None = None,
+    positive_target: float = 1.0,
+    catalogue_biases: Tensor | None = None,
+    catalogue_mask: Tensor | None = None,
+    row_block_size: int = 256,
+    catalogue_block_size: int = 4096,
+) -> Tensor:
+    """Compute the logistic loss of the positives against all other candidates.
+
+    With ``u = (<query, candidate> + bias) / temperature`` the loss is ``-log sigma(u)`` summed over
+    the positives and ``-log sigma(-u)`` summed over the rest. Averaged over y ~ P its gradient is 0
+    at scores log(P / (1 - P)). Time is O(B C D): four matrix products, as the backward pass
+    computes the logits again (three up to 16.8 million logits). Memory is one block of logits and,
+    for the gradient, [C, D].
+
+    Args:
+        query_embeddings: [B, D], float.
+        catalogue_embeddings: [C, D]; row r of the catalogue is candidate r.
+        positive_rows: [B] or [B, T], int64, in [0, C).
+        temperature: Divides the scores; above 0. A scalar tensor if it is learned.
+        positive_weights: As `positive_rows`, at least 0. Of weight 0 is padding: the candidate is
+            then one of the rest. None: 1 each.
+        positive_target: Target of each positive, above 0, at most 1.
+        catalogue_biases: [C]; part of the score. None: no bias.
+        catalogue_mask: [B, C], bool; True is considered. Positives are, whatever it says. None:
+            all are considered.
+        row_block_size: Queries in a block of logits; the result does not depend on it.
+        catalogue_block_size: Candidates in a block, likewise.
+
+    Returns:
+        [B], float32 or wider, in nats; not reduced. It grows with C.
+
+    Raises:
+        ShapeError: Two arguments disagree in B, T, C or D.
+        ArgumentError: `temperature` or a block size is not above 0, or `positive_target` is out of
+            range.
+
+    Source:
+        "Candidate sampling algorithms reference", TensorFlow, 2016.
+    """
+    check_positive("row_block_size", row_block_size)
+    check_positive("catalogue_block_size", catalogue_block_size)
+    with torch.autocast(query_embeddings.device.type, enabled=False):
+        logits = compute_catalogue_logits(
+            query_embeddings,
+            catalogue_embeddings,
+            positive_rows=positive_rows,
+            temperature=temperature,
+            positive_weights=positive_weights,
+            catalogue_biases=catalogue_biases,
+            catalogue_mask=catalogue_mask,
+        )
+        positives = positive_cross_entropy(
+            logits.positive_logits, logits.positive_weights, positive_target
+        )
+        own_rows = core.drop_padding(logits.positive_rows, logits.positive_weights)
+        return positives + softplus_sum(
+            logits.queries,
+            logits.catalogue,
+            logits.offsets,
+            Removal(logits.all_rows(), own_rows, None, catalogue_mask),
+            blocks=Blocks(row_block_size, catalogue_block_size),
+        )

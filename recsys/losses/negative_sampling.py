@@ -1,0 +1,82 @@
+"""Negative sampling, as in word2vec.
+
+Dimensions: B queries in the batch, T positives a query, S sampled candidates, D embedding width.
+"""
+
+import torch
+from torch import Tensor
+
+from recsys.losses.sample_logits import compute_sample_logits
+from recsys.losses.sigmoid_core import positive_cross_entropy
+
+
+def negative_sampling_loss(
+    query_embeddings: Tensor,
+    positive_embeddings: Tensor,
+    sampled_embeddings: Tensor,
+    *,
+    positive_rows: Tensor,
+    sampled_rows: Tensor,
+    temperature: float | Tensor,
+    positive_biases: Tensor | None = None,
+    sampled_biases: Tensor | None = None,
+    own_columns: Tensor | None = None,
+    sampled_mask: Tensor | None = None,
+    positive_weights: Tensor | None = None,
+    positive_target: float = 1.0,
+) -> Tensor:
+    """Compute the loss of telling the positives from the sample, without a correction.
+
+    With ``u = (<query, candidate> + bias) / temperature`` the loss is ``-log sigma(u)`` summed over
+    the positives and ``-log sigma(-u)`` summed over the sample. Averaged over y ~ P its gradient is
+    0 at scores log(P / Q), Q the expected count: it ranks by how much more often the query chooses
+    a candidate than the sampler draws it. Accidental hits stay.
+
+    Args:
+        query_embeddings: [B, D], float.
+        positive_embeddings: [B, D]; row b is the candidate that query b chose. Or [B, T, D].
+        sampled_embeddings: [S, D], shared by all queries of the batch. Or [B, S, D].
+        positive_rows: [B] or [B, T], int64, in the catalogue.
+        sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
+        temperature: Divides the scores; above 0. A scalar tensor if it is learned.
+        positive_biases: [B] or [B, T]; part of the score. None: no bias.
+        sampled_biases: [S] or [B, S], likewise.
+        own_columns: [B], int64; the column that holds the query's own positive by construction
+            (in-batch draws), which leaves its row even though accidental hits stay.
+        sampled_mask: [B, S], bool; True is considered. None: all are.
+        positive_weights: As `positive_rows`, at least 0. Of weight 0 is padding.
+            None: 1 each.
+        positive_target: Target of each positive, above 0, at most 1; below 1 (TensorFlow: 1 / T)
+            the optimum is another.
+
+    Returns:
+        [B], float32 or wider, in nats; not reduced. Where no negative is left, the positives' part.
+
+    Raises:
+        ShapeError: Two arguments disagree in B, T, S or D.
+        ArgumentError: `temperature` is not above 0, or `positive_target` is out of range.
+
+    Source:
+        "Distributed representations of words and phrases and their compositionality", NeurIPS 2013.
+    """
+    with torch.autocast(query_embeddings.device.type, enabled=False):
+        logits = compute_sample_logits(
+            query_embeddings,
+            positive_embeddings,
+            sampled_embeddings,
+            positive_rows=positive_rows,
+            sampled_rows=sampled_rows,
+            positive_log_q=None,
+            sampled_log_q=None,
+            temperature=temperature,
+            positive_biases=positive_biases,
+            sampled_biases=sampled_biases,
+            own_columns=own_columns,
+            sampled_mask=sampled_mask,
+            positive_weights=positive_weights,
+            remove_accidental_hits=False,
+        )
+        positives = positive_cross_entropy(
+            logits.positive_logits, positive_weights, positive_target
+        )
+        return positives + logits.softplus_sum()

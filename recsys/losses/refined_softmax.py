@@ -1,0 +1,214 @@
+"""Sampled softmax with the refined logQ correction: the positive is known, not sampled.
+
+Dimensions: B queries in the batch, T positives a query, S sampled candidates, D embedding width.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from recsys.foundations import check_positive
+from recsys.losses import softmax_core as core
+from recsys.losses.sample_logits import SampleLogits, compute_sample_logits
+
+
+@dataclass(frozen=True)
+class RefinedTerms:
+    """What the refined loss is the product of; only `loss` has a gradient.
+
+    Attributes:
+        loss: [B] or [B, T], nats; ``log sum over negatives of exp(logit) / Q' - positive logit``.
+            It can be below 0: it is not the log of a probability.
+        weight: As `loss`; 1 - the estimated probability of the positive.
+        positive_probability: As `loss`, 0 to 1, estimated from the sample.
+        num_negatives: [B], int64; sampled candidates that are left.
+    """
+
+    loss: Tensor
+    weight: Tensor
+    positive_probability: Tensor
+    num_negatives: Tensor
+
+
+def refined_softmax_loss(
+    query_embeddings: Tensor,
+    positive_embeddings: Tensor,
+    sampled_embeddings: Tensor,
+    *,
+    positive_rows: Tensor,
+    sampled_rows: Tensor,
+    positive_log_q: Tensor,
+    sampled_log_q: Tensor,
+    num_draws: float,
+    temperature: float | Tensor,
+    positive_biases: Tensor | None = None,
+    sampled_biases: Tensor | None = None,
+    own_columns: Tensor | None = None,
+    sampled_mask: Tensor | None = None,
+    positive_weights: Tensor | None = None,
+) -> Tensor:
+    """Compute the weighted loss whose gradient estimates the full softmax's, positive by positive.
+
+    The sum over t of ``weight * loss`` of `refined_softmax_terms`, whose arguments these are. Its
+    value is no cross-entropy and can be below 0; its gradient is that of the full softmax, up to
+    a bias that falls as 1 / S.
+
+    Returns:
+        [B], float32 or wider; not reduced. 0, with gradient 0, where no negative is left.
+
+    Raises:
+        ShapeError: Two arguments disagree in B, T, S or D.
+        ArgumentError: `temperature` or `num_draws` is not above 0.
+
+    Source:
+        "Correcting the LogQ correction: revisiting sampled softmax for large-scale retrieval",
+        RecSys 2025. Differs: as `refined_softmax_terms`.
+    """
+    terms = refined_softmax_terms(
+        query_embeddings,
+        positive_embeddings,
+        sampled_embeddings,
+        positive_rows=positive_rows,
+        sampled_rows=sampled_rows,
+        positive_log_q=positive_log_q,
+        sampled_log_q=sampled_log_q,
+        num_draws=num_draws,
+        temperature=temperature,
+        positive_biases=positive_biases,
+        sampled_biases=sampled_biases,
+        own_columns=own_columns,
+        sampled_mask=sampled_mask,
+        positive_weights=positive_weights,
+    )
+    weighted = terms.weight * terms.loss
+    return weighted if weighted.dim() == 1 else weighted.sum(dim=1)
+
+
+def refined_softmax_terms(
+    query_embeddings: Tensor,
+    positive_embeddings: Tensor,
+    sampled_embeddings: Tensor,
+    *,
+    positive_rows: Tensor,
+    sampled_rows: Tensor,
+    positive_log_q: Tensor,
+    sampled_log_q: Tensor,
+    num_draws: float,
+    temperature: float | Tensor,
+    positive_biases: Tensor | None = None,
+    sampled_biases: Tensor | None = None,
+    own_columns: Tensor | None = None,
+    sampled_mask: Tensor | None = None,
+    positive_weights: Tensor | None = None,
+) -> RefinedTerms:
+    """Compute loss, weight and probability of each positive.
+
+    The positive's part of the full softmax is known, so it is neither corrected nor in the sum over
+    the negatives; these are draws from ``Q' = Q / (1 - Q(positive))``, Q the probability of one
+    draw. With ``mean`` the average of ``exp(logit) / Q'`` over the negatives that are left:
+
+        loss = log(sum over negatives of exp(logit) / Q') - positive logit
+        probability = exp(positive logit) / (exp(positive logit) + mean)
+        weight = 1 - probability, without a gradient
+
+    With several positives all of them leave the sample (Q' = Q / (1 - sum of Q over them, which
+    must be different ones) and stand in the probability's denominator, and positive t has the
+    weight ``target_t - probability_t * sum of targets``, again as in the full softmax's gradient.
+
+    Args:
+        query_embeddings: [B, D], float.
+        positive_embeddings: [B, D] or [B, T, D]; the candidates that query b chose.
+        sampled_embeddings: [S, D], shared by all queries of the batch. Or [B, S, D].
+        positive_rows: [B] or [B, T], int64, in the catalogue.
+        sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
+        positive_log_q: As `positive_rows`, natural log of the expected count in the sample.
+        sampled_log_q: As `sampled_rows`, likewise; finite (the sampler checks it).
+        num_draws: The sample's expected size, above 0: ``exp(log_q) / num_draws`` sums to 1 over
+            the catalogue.
+        temperature: Divides the scores, not ``log_q``; above 0. A scalar tensor if it is learned.
+        positive_biases: As `positive_rows`; part of the score. None: no bias.
+        sampled_biases: As `sampled_rows`, likewise.
+        own_columns: [B], int64; the column that holds the query's own positive by construction.
+        sampled_mask: [B, S], bool; True is considered. None: all are. What is masked leaves the
+            number of negatives, but Q' knows nothing of it.
+        positive_weights: As `positive_rows`; target probabilities, at least 0. Of weight 0 is
+            padding. None: 1 / T each.
+
+    Returns:
+        The terms, float32 or wider. Where no negative is left, loss and weight are 0, with
+        gradient 0.
+
+    Raises:
+        ShapeError: Two arguments disagree in B, T, S or D.
+        ArgumentError: `temperature` or `num_draws` is not above 0.
+
+    Source:
+        "Correcting the LogQ correction: revisiting sampled softmax for large-scale retrieval",
+        RecSys 2025. Differs: several positives; weight 0 where no negative is left.
+    """
+    check_positive("num_draws", num_draws)
+    with torch.autocast(query_embeddings.device.type, enabled=False):
+        logits = compute_sample_logits(
+            query_embeddings,
+            positive_embeddings,
+            sampled_embeddings,
+            positive_rows=positive_rows,
+            sampled_rows=sampled_rows,
+            positive_log_q=None,
+            sampled_log_q=sampled_log_q,
+            temperature=temperature,
+            positive_biases=positive_biases,
+            sampled_biases=sampled_biases,
+            own_columns=own_columns,
+            sampled_mask=sampled_mask,
+            positive_weights=positive_weights,
+            remove_accidental_hits=True,
+        )
+        core.check_optional("positive_log_q", positive_log_q, *positive_rows.shape)
+        return _combine(logits, positive_log_q - math.log(num_draws), math.log(num_draws))
+
+
+def _combine(
+    logits: SampleLogits, positive_log_probability: Tensor, log_num_draws: float
+) -> RefinedTerms:
+    shape = logits.positive_logits.shape
+    positive_logits = logits.positive_logits.reshape(len(logits.queries), -1)  # [B, T]
+    targets = _targets(logits.positive_weights, positive_logits)
+    padding = targets == 0
+    num_negatives = logits.count_left()  # [B]
+    empty = num_negatives == 0
+    # The sampled logits hold - log Q - log(num_draws).
+    log_negatives = logits.log_sum() + log_num_draws
+    drawn = positive_log_probability.reshape(padding.shape).exp().masked_fill(padding, 0)
+    log_negatives = log_negatives + torch.log1p(-drawn.sum(dim=1)).to(log_negatives.dtype)
+    log_negatives = log_negatives.masked_fill(empty, 0)
+    loss = log_negatives[:, None] - positive_logits
+    loss = loss.masked_fill(padding | empty[:, None], 0)
+    with torch.no_grad():
+        log_mean = log_negatives - num_negatives.to(log_negatives.dtype).log()
+        log_mean = log_mean.masked_fill(empty, float("-inf"))
+        log_probability = _log_probability(positive_logits, padding, log_mean)
+        probability = log_probability.exp()
+        # target - probability * sum of targets, without the difference of what is nearly equal.
+        others = targets.sum(dim=1, keepdim=True) - targets
+        weight = -log_probability.expm1() * targets - probability * others
+        weight = weight.masked_fill(padding | empty[:, None], 0)
+    return RefinedTerms(
+        loss.reshape(shape), weight.reshape(shape), probability.reshape(shape), num_negatives
+    )
+
+
+def _targets(positive_weights: Tensor | None, positive_logits: Tensor) -> Tensor:
+    if positive_weights is None:
+        return torch.full_like(positive_logits, 1 / positive_logits.shape[1])
+    return positive_weights.reshape(positive_logits.shape)
+
+
+def _log_probability(positive_logits: Tensor, padding: Tensor, log_mean: Tensor) -> Tensor:
+    """Give the log of each positive's share beside the others and the mean: [B, T]."""
+    logits = positive_logits.masked_fill(padding, float("-inf"))
+    log_z = torch.logaddexp(core.log_sum(logits), log_mean)
+    log_z = log_z.masked_fill(log_z == float("-inf"), 0)  # padding alone: -inf less -inf is NaN
+    return logits - log_z[:, None]
