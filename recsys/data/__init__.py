@@ -2,6 +2,7 @@
 
 from recsys.data.batches import TrainingBatch, TrainingBatches
 from recsys.data.catalogue import infer_features
+from recsys.data.consecutive_pairs import consecutive_pairs
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
 from recsys.data.entity_files import read_entities_file, write_entities
@@ -46,6 +47,7 @@ __all__ = [
     "TrainingBatch",
     "TrainingBatches",
     "Vocabulary",
+    "consecutive_pairs",
     "entities_from_table",
     "fetch_ml100k",
     "find_sources",

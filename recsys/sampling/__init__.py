@@ -1,6 +1,9 @@
 """Samplers: they draw candidates and own the log Q of what they draw."""
 
 from recsys.sampling.alias_table import AliasTable
+from recsys.sampling.bigram import BigramProposal
+from recsys.sampling.bigram_sampler import BigramSampler
+from recsys.sampling.count_min_popularity import CountMinPopularity
 from recsys.sampling.draw import (
     Draw,
     DrawRequest,
@@ -11,30 +14,43 @@ from recsys.sampling.draw import (
     check_rows,
     draw,
 )
+from recsys.sampling.hard_negatives import HardNegativeSampler
+from recsys.sampling.hashing import Hashing, SeededHashing, TableHashing
 from recsys.sampling.in_batch import InBatchSampler
 from recsys.sampling.inclusion import (
     inclusion_probability,
     inclusion_probability_without_replacement,
 )
+from recsys.sampling.memory import MemorySampler
 from recsys.sampling.mixed import MixedSampler
 from recsys.sampling.popularity import popularity_probabilities
 from recsys.sampling.popularity_estimate import ExactPopularity, Popularity
 from recsys.sampling.proposal import PopularityProposal, Proposal, UniformProposal
+from recsys.sampling.streaming_popularity import StreamingPopularity
 from recsys.sampling.with_replacement import WithReplacementSampler
 
 __all__ = [
     "AliasTable",
+    "BigramProposal",
+    "BigramSampler",
+    "CountMinPopularity",
     "Draw",
     "DrawRequest",
     "ExactPopularity",
+    "HardNegativeSampler",
+    "Hashing",
     "InBatchSampler",
+    "MemorySampler",
     "MixedSampler",
     "Popularity",
     "PopularityProposal",
     "Proposal",
     "Sample",
     "Sampler",
+    "SeededHashing",
     "StoredVectors",
+    "StreamingPopularity",
+    "TableHashing",
     "UniformProposal",
     "WithReplacementSampler",
     "check_no_state",

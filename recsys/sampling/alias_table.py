@@ -74,7 +74,7 @@ def _build(scaled: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     keep_probability = np.minimum(scaled, 1.0)
     alias = np.arange(len(scaled), dtype=np.int64)
     light, heavy = np.flatnonzero(scaled <= 1), np.flatnonzero(scaled > 1)
-    if len(heavy) == 0:  # all weights equal
+    if len(heavy) == 0 or len(light) == 0:  # all weights equal, but for the rounding of the mean
         return np.ones_like(scaled), alias
     room = _running_sum(1 - scaled[light])  # rises to the same total as `excess`, but for rounding
     excess = _running_sum(scaled[heavy] - 1)

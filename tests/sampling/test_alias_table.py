@@ -26,6 +26,14 @@ def test_realises_a_long_tail_of_a_hundred_thousand(exponent: float) -> None:
     np.testing.assert_allclose(actual, weights / weights.sum(), rtol=1e-7)
 
 
+@pytest.mark.parametrize("size", [49, 1000, 3_000_000])
+def test_realises_equal_weights_of_which_the_rounded_mean_is_below_each(size: int) -> None:
+    # 1 / 49 * (49 / sum) and the like can end above 1 for every outcome at once.
+    weights = np.full(size, 1 / size)
+    actual = AliasTable(weights / weights.sum()).draw_probabilities().numpy()
+    np.testing.assert_allclose(actual, 1 / size, rtol=1e-9)
+
+
 def test_draws_every_outcome_as_often_as_stated() -> None:
     weights, num_draws = np.array([5.0, 0, 1, 3, 0, 0.5, 10]), 200_000
     drawn = AliasTable(weights).draw(num_draws, make_generator(0, "alias"))
