@@ -8,6 +8,7 @@ from recsys.config.schema_stages import EvaluateConfig
 from recsys.config.schema_training import EvaluationConfig
 from recsys.data import PreparedDataset, read_prepared
 from recsys.evaluation import (
+    CatalogueSoftmax,
     Report,
     embed_queries,
     evaluate_ranked,
@@ -82,6 +83,7 @@ def _evaluate(
         seed=seed,
         num_resamples=config.num_bootstrap,
         level=config.confidence,
+        softmax=CatalogueSoftmax(index.exact.vectors, float(model.temperature().detach())),
     )
 
 

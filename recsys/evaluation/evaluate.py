@@ -36,11 +36,13 @@ def evaluate_retrieval(
     num_resamples: int,
     level: float,
     exclude_seen: bool | None = None,
+    softmax: CatalogueSoftmax | None = None,
 ) -> Report:
     """Rank the whole catalogue for every user of a part and compare with what the user chose.
 
     Works in blocks of 512 users; what is kept is a number a user and metric. Users of whom nothing
-    is known get popular items, as they do when recommending; they are counted.
+    is known get popular items, as they do when recommending; they are counted. The likelihood is
+    the model's for them too.
 
     Args:
         dataset: The prepared data set.
@@ -53,6 +55,7 @@ def evaluate_retrieval(
         num_resamples: Of the bootstrap.
         level: Of the intervals, as 0.95.
         exclude_seen: Whether items of a user's history are left out; None: as `dataset` says.
+        softmax: What the likelihood is that of; None: it is not computed.
 
     Returns:
         The report.
@@ -67,16 +70,21 @@ def evaluate_retrieval(
     exclude = dataset.exclude_seen if exclude_seen is None else exclude_seen
     counts = dataset.items.counts[: dataset.num_items]
     systems = Systems(ks, counts, exact, approximate)
+    likelihood = None if softmax is None else LikelihoodJudge(softmax)
     with Progress(f"evaluating on {part}", len(queries), "users") as progress:
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             block = queries.slice(start, start + _QUERIES_AT_ONCE)
-            systems.add(block, embed(block), exclude)
+            vectors = embed(block)
+            systems.add(block, vectors, exclude)
+            if likelihood is not None:
+                likelihood.add(block, vectors)
             progress.advance(len(block))
     return retrieval_report(
         dataset,
         part,
         queries,
         systems,
+        likelihood,
         resampling=Resampling(seed, num_resamples, level),
         exclude_seen=exclude,
     )

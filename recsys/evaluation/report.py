@@ -30,6 +30,8 @@ class Report:
         metrics: `recall_at_10` and so on; the exact ranking, or the list that was given.
         through_index: Likewise through the approximate index, and `index_recall_at_10`.
         popularity: Likewise for the popularity baseline.
+        likelihood: `log_likelihood` (nats, mean over events) and `perplexity` of what was chosen,
+            by the model's softmax over the whole catalogue.
         difference: Exact ranking minus popularity, with paired intervals.
         ties: `tied_at_10` (users with a tie across the cut), `pessimistic_recall_at_10`.
         slices: Kind of slice -> slices.
@@ -46,6 +48,7 @@ class Report:
     per_user: pa.Table
     through_index: dict[str, Estimate] = field(default_factory=dict)
     popularity: dict[str, Estimate] = field(default_factory=dict)
+    likelihood: dict[str, Estimate] = field(default_factory=dict)
     difference: dict[str, Estimate] = field(default_factory=dict)
     ties: dict[str, float] = field(default_factory=dict)
     slices: dict[str, list[Slice]] = field(default_factory=dict)
@@ -74,6 +77,10 @@ class Report:
                 "metrics": values_of(self.difference),
                 "intervals": intervals_of(self.difference),
             },
+            "likelihood": {
+                "metrics": values_of(self.likelihood),
+                "intervals": intervals_of(self.likelihood),
+            },
             "ties": self.ties,
             "slices": {
                 name: [one.to_json(self.slice_k) for one in some]
@@ -86,13 +93,14 @@ class Report:
         """Give the values under names of letters, digits and underscores, as trackers take them.
 
         `recall_at_10` and so on, `index_recall_at_10`, `through_index_recall_at_10`,
-        `popularity_recall_at_10`, `tied_at_10`, and the counts, such as `num_users`.
+        `popularity_recall_at_10`, `log_likelihood`, `perplexity`, `tied_at_10`, and the counts,
+        such as `num_users`.
         """
         flat = values_of(self.metrics)
         for name, value in values_of(self.through_index).items():
             flat[name if name.startswith("index_") else f"through_index_{name}"] = value
         flat |= {f"popularity_{name}": value for name, value in values_of(self.popularity).items()}
-        flat |= self.ties
+        flat |= values_of(self.likelihood) | self.ties
         return flat | {name: float(value) for name, value in self.counts.items()}
 
     def write(self, path: Path) -> None:

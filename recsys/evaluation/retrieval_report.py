@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
 from recsys.evaluation.estimates import Estimate, Resampling, plain_estimates
+from recsys.evaluation.likelihood import LikelihoodJudge
 from recsys.evaluation.measures import Values
 from recsys.evaluation.part_facts import count_part, describe_part
 from recsys.evaluation.queries import EvaluationQueries
@@ -22,6 +23,7 @@ def retrieval_report(
     part: str,
     queries: EvaluationQueries,
     systems: Systems,
+    likelihood: LikelihoodJudge | None,
     *,
     resampling: Resampling,
     exclude_seen: bool,
@@ -33,6 +35,7 @@ def retrieval_report(
         part: `validation` or `test`.
         queries: All queries of the part.
         systems: After the last block.
+        likelihood: Likewise; None where there is none.
         resampling: How intervals are made.
         exclude_seen: Whether items of a user's history were left out.
 
@@ -52,13 +55,19 @@ def retrieval_report(
     ties = _tie_summary(systems.ties())
     fallback = queries.nothing_known()
     numbers = count_part(dataset, queries, exclude_seen)
+    about, probable = describe_part(dataset, part, exclude_seen), {}
+    if likelihood is not None:
+        about |= {"temperature": likelihood.temperature}
+        numbers |= likelihood.event_counts()
+        probable = likelihood.estimates(resampling)
     return Report(
-        about=describe_part(dataset, part, exclude_seen),
+        about=about,
         ks=ks,
         slice_k=slice_k,
         level=resampling.level,
         counts=numbers,
         metrics=metrics,
+        likelihood=probable,
         through_index=through_index,
         popularity=resampling.means(values["popularity"])
         | plain_estimates(systems.popularity.coverage()),

@@ -36,11 +36,13 @@ _SLICES = {
 
 
 def report_table(report: Report) -> RenderableType:
-    """Lay the report out for rich: metrics, then slices, then what was left out, then warnings.
+    """Lay the report out for rich: metrics, likelihood, slices, what was left out, warnings.
 
     Of a model's report recall stands there at every k and the rest at one; the file has all.
     """
     parts: list[RenderableType] = [_metrics_table(report)]
+    if report.likelihood:
+        parts.append(Text(_likelihood_line(report)))
     parts += [_slices_table(report, name) for name in _SLICES if _tells_something(report, name)]
     parts.append(Text(_counted(report.counts)))
     parts += [Text(f"Warning: {sentence}", style="yellow") for sentence in report.warnings]
@@ -96,6 +98,20 @@ def _metrics_table(report: Report) -> Table:
             last = place == len(keys) - 1
             table.add_row("" if place else label, str(k), *cells, end_section=last)
     return table
+
+
+def _likelihood_line(report: Report) -> str:
+    """Say how probable what was chosen is; all items alike would give their number."""
+    counts, shown = report.counts, report.likelihood
+    text = f"Log-likelihood {format_estimate(shown['log_likelihood'])} nats"
+    if "perplexity" in shown:
+        text += f", perplexity {format_estimate(shown['perplexity'])}"
+    text += f": mean over {counts['num_scored_events']:,} events, softmax over "
+    text += f"{counts['num_items']:,} items"
+    if counts["num_unknown_events"]:
+        unknown = f"{counts['num_unknown_events']:,}"
+        text += f"; {unknown} events of items that are no candidates have none"
+    return f"{text}."
 
 
 def _shown(report: Report, metric: str) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """The parts around the loop: the run's folder, its device, validation, what a run comes to."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from recsys.training import (
     TrainingRun,
     Validator,
     choose_device,
+    fit,
     log_outcome,
     scores_of,
 )
@@ -68,11 +70,14 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         choose_device("cuda")
 
 
-def slow_recall(run: TrainingRun, dataset: PreparedDataset, k: int) -> float:
-    """Rank all candidates of each validation user in a loop; ties stand in the order of rows."""
+def slow_scores(run: TrainingRun, dataset: PreparedDataset, k: int) -> tuple[float, float]:
+    """Rank all candidates of each validation user in a loop; ties stand in the order of rows.
+
+    Gives the mean recall, and the mean of log P over the validation events.
+    """
     model = run.step.model
     model.eval()
-    recalls = []
+    recalls, likelihoods = [], []
     items = dataset.items.features.take(np.arange(dataset.num_items))
     with torch.no_grad():
         catalogue = model.embed_candidates(torch.arange(dataset.num_items), items)
@@ -86,20 +91,44 @@ def slow_recall(run: TrainingRun, dataset: PreparedDataset, k: int) -> float:
             features = dataset.users.features.take(row)
             query = model.embed_queries(QueryInputs(row, padded, features, nothing))
             scores = (query @ catalogue.T)[0].double().numpy()
+            logits = scores / float(model.temperature())
+            events = dataset.validation.items[dataset.validation.users == user]
+            likelihoods += list(logits[events] - np.log(np.exp(logits).sum()))
             scores[history] = -np.inf
             best = np.argsort(-scores, kind="stable")[:k]
-            truth = set(dataset.validation.items[dataset.validation.users == user].tolist())
+            truth = set(events.tolist())
             recalls.append(len(truth & set(best.tolist())) / len(truth))
-    return float(np.mean(recalls))
+    return float(np.mean(recalls)), float(np.mean(likelihoods))
 
 
-def test_validation_recall_is_that_of_a_slow_loop(
-    make_run: MakeRun, dataset: PreparedDataset
-) -> None:
-    run = make_run()
+def test_validation_is_that_of_a_slow_loop(make_run: MakeRun, dataset: PreparedDataset) -> None:
+    run = make_run(epochs=1)
+    fit(run, resume=False)
     for k in (1, 5, 10):
         scores = Validator(dataset, k=k, max_users=None, seed=0).measure(run.step.model)
-        assert scores[f"recall_at_{k}"] == pytest.approx(slow_recall(run, dataset, k), abs=1e-12)
+        recall, likelihood = slow_scores(run, dataset, k)
+        assert scores[f"recall_at_{k}"] == pytest.approx(recall, abs=1e-12)
+        assert scores["log_likelihood"] == pytest.approx(likelihood, abs=1e-5)
+        assert scores["perplexity"] == pytest.approx(np.exp(-likelihood), rel=1e-5)
+
+
+def test_events_of_items_that_are_no_candidates_are_named_and_counted(
+    make_run: MakeRun, dataset: PreparedDataset, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    model = make_run().step.model
+    assert not caplog.messages
+    fewer = PreparedDataset(**{**vars(dataset), "num_items": dataset.num_items - 2})
+    later = dataset.validation.items >= fewer.num_items
+    assert 0 < later.sum() < 40
+    names = dataset.items.vocabulary.ids_of(np.unique(dataset.validation.items[later])).to_pylist()
+    scores = Validator(fewer, k=5, max_users=None, seed=0).measure(model)
+    assert caplog.messages == [
+        f"validation: {later.sum()} of 40 events are of items that are no candidates, so they "
+        f"have no likelihood ({len(names)} items: {', '.join(names)})"
+    ]
+    assert scores["num_scored_events"] == 40 - later.sum()
+    assert scores["num_unknown_events"] == later.sum()
 
 
 def test_validation_on_some_users_is_the_same_draw_each_time(
