@@ -4,6 +4,8 @@ from recsys.sampling.alias_table import AliasTable
 from recsys.sampling.bigram import BigramProposal
 from recsys.sampling.bigram_sampler import BigramSampler
 from recsys.sampling.count_min_popularity import CountMinPopularity
+from recsys.sampling.deduplicated import DeduplicatedSampler
+from recsys.sampling.distinct import DistinctSampler, log_distinct_expected_count
 from recsys.sampling.draw import (
     Draw,
     DrawRequest,
@@ -14,13 +16,19 @@ from recsys.sampling.draw import (
     check_rows,
     draw,
 )
+from recsys.sampling.fenwick_tree import FenwickTree
 from recsys.sampling.hard_negatives import HardNegativeSampler
 from recsys.sampling.hashing import Hashing, SeededHashing, TableHashing
 from recsys.sampling.in_batch import InBatchSampler
 from recsys.sampling.inclusion import (
     inclusion_probability,
     inclusion_probability_without_replacement,
+    log_inclusion_probability,
+    log_poisson_inclusion_probability,
 )
+from recsys.sampling.independent import IndependentSampler
+from recsys.sampling.learned_unigram import LearnedUnigramProposal
+from recsys.sampling.log_uniform import LogUniformProposal
 from recsys.sampling.memory import MemorySampler
 from recsys.sampling.mixed import MixedSampler
 from recsys.sampling.popularity import popularity_probabilities
@@ -34,12 +42,18 @@ __all__ = [
     "BigramProposal",
     "BigramSampler",
     "CountMinPopularity",
+    "DeduplicatedSampler",
+    "DistinctSampler",
     "Draw",
     "DrawRequest",
     "ExactPopularity",
+    "FenwickTree",
     "HardNegativeSampler",
     "Hashing",
     "InBatchSampler",
+    "IndependentSampler",
+    "LearnedUnigramProposal",
+    "LogUniformProposal",
     "MemorySampler",
     "MixedSampler",
     "Popularity",
@@ -58,5 +72,8 @@ __all__ = [
     "draw",
     "inclusion_probability",
     "inclusion_probability_without_replacement",
+    "log_distinct_expected_count",
+    "log_inclusion_probability",
+    "log_poisson_inclusion_probability",
     "popularity_probabilities",
 ]

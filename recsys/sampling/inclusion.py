@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from recsys.foundations import ArgumentError
 
@@ -56,3 +58,33 @@ def inclusion_probability_without_replacement(
         for taken in range(num_draws):
             log_missed += np.log1p(-np.minimum(counts / (total - taken), 1))
     return np.asarray(-np.expm1(log_missed))
+
+
+def log_inclusion_probability(log_probability: Tensor, num_draws: int) -> Tensor:
+    """Compute ``log(1 - (1 - p)^T)`` from log p: at least one of T draws yields the candidate.
+
+    Args:
+        log_probability: Any shape, float64, at most 0; -inf for what is never drawn.
+        num_draws: T, at least 1.
+
+    Returns:
+        As `log_probability`, float64; -inf stays.
+    """
+    return _log_of_one_minus_exp(num_draws * torch.log1p(-log_probability.exp()))
+
+
+def log_poisson_inclusion_probability(log_probability: Tensor, mean_draws: float) -> Tensor:
+    """Compute ``log(1 - exp(-S p))`` from log p: as above, where the draws are Poisson(S) many.
+
+    Args:
+        log_probability: Any shape, float64, at most 0; -inf for what is never drawn.
+        mean_draws: S, above 0.
+
+    Returns:
+        As `log_probability`, float64; -inf stays.
+    """
+    return _log_of_one_minus_exp(-mean_draws * log_probability.exp())
+
+
+def _log_of_one_minus_exp(negative: Tensor) -> Tensor:
+    return (-torch.expm1(negative)).log()

@@ -1,4 +1,4 @@
-"""Each sampler's draws against the Q it states, and what it refuses."""
+"""What each sampler attaches to its draws, Q by hand, and what it refuses."""
 
 import math
 from collections.abc import Callable
@@ -10,14 +10,20 @@ from torch.testing import assert_close
 
 from recsys.foundations import ArgumentError, FormatError, ShapeError, make_generator
 from recsys.sampling import (
+    DeduplicatedSampler,
+    DistinctSampler,
     Draw,
     DrawRequest,
     ExactPopularity,
     InBatchSampler,
+    IndependentSampler,
+    LearnedUnigramProposal,
+    LogUniformProposal,
     MixedSampler,
     PopularityProposal,
     Sample,
     Sampler,
+    StoredVectors,
     UniformProposal,
     WithReplacementSampler,
     draw,
@@ -27,8 +33,6 @@ from recsys.sampling import (
 )
 
 COUNTS = np.array([40, 0, 8, 1, 16, 2, 33, 4, 20, 12])
-# By degrees of freedom: the chi-square value that one seed in 1000 exceeds.
-CRITICAL = {8: 26.12, 9: 27.88}
 
 
 def make_uniform(num_sampled: int = 7) -> WithReplacementSampler:
@@ -61,41 +65,28 @@ def expected_counts(sampler: Sampler, batch_size: int) -> torch.Tensor:
     return sample.log_expected_count(torch.arange(len(COUNTS))).exp()
 
 
-def draw_batch(generator: torch.Generator, size: int) -> torch.Tensor:
-    """Draw positives as an endless log would give them: by the counts."""
-    probabilities = torch.from_numpy(COUNTS / COUNTS.sum())
-    return torch.multinomial(probabilities, size, replacement=True, generator=generator)
-
-
 EVERY_SAMPLER: dict[str, Callable[[], Sampler]] = {
     "uniform": make_uniform,
     "popularity": make_popularity,
     "unigram": lambda: make_popularity(alpha=1.0),
     "rare first": lambda: make_popularity(alpha=-0.5),
     "alpha above one": lambda: make_popularity(alpha=1.5),
+    "deduplicated": lambda: DeduplicatedSampler(UniformProposal(len(COUNTS)), num_draws=7),
+    "independent": lambda: IndependentSampler(LogUniformProposal(COUNTS), num_sampled=7),
+    "distinct": lambda: DistinctSampler(PopularityProposal(COUNTS, alpha=1.0), num_sampled=5),
     "in batch": make_in_batch,
     "mixed": make_mixed,
 }
 
 
-@pytest.mark.parametrize("name", EVERY_SAMPLER)
-def test_draws_as_often_as_its_log_q_says(name: str) -> None:
-    sampler, generator = EVERY_SAMPLER[name](), make_generator(3, name)
-    batch_size, num_batches = 5, 4_000
-    counts = np.zeros(len(COUNTS))
-    for _ in range(num_batches):
-        sample = sampler.sample(DrawRequest(draw_batch(generator, batch_size)), generator)
-        counts += np.bincount(sample.rows.numpy(), minlength=len(COUNTS))
-    expected = num_batches * expected_counts(sampler, batch_size).numpy()
-    reachable = expected > 0
-    assert counts[~reachable].sum() == 0
-    # Over many batches each stream's counts are multinomial, so this is chi-square for one stream
-    # and below it for a sum of streams.
-    chi_square = ((counts - expected)[reachable] ** 2 / expected[reachable]).sum()
-    assert chi_square < CRITICAL[int(reachable.sum()) - 1]
+LEARNING: dict[str, Callable[[], Sampler]] = {
+    "with replacement": lambda: WithReplacementSampler(LearnedUnigramProposal(4), num_sampled=9),
+    "deduplicated": lambda: DeduplicatedSampler(LearnedUnigramProposal(4), num_draws=9),
+    "independent": lambda: IndependentSampler(LearnedUnigramProposal(4), num_sampled=9),
+}
 
 
-@pytest.mark.parametrize("name", EVERY_SAMPLER)
+@pytest.mark.parametrize("name", ["uniform", "popularity", "rare first", "in batch", "mixed"])
 def test_expected_counts_sum_to_the_number_of_columns(name: str) -> None:
     sampler = EVERY_SAMPLER[name]()
     sample = sample_for(sampler, [0] * 5)
@@ -111,7 +102,7 @@ def test_attaches_the_q_of_each_column_and_of_each_positive(name: str) -> None:
     assert drawn.num_draws == sample.expected_size
     assert drawn.rows.dtype == torch.int64
     assert drawn.log_q.dtype == drawn.positive_log_q.dtype == torch.float32
-    log_q = expected_counts(sampler, 3).log().float()
+    log_q = sample.log_expected_count(torch.arange(len(COUNTS))).float()
     assert_close(drawn.log_q, log_q[drawn.rows])
     assert_close(drawn.positive_log_q, log_q[positives])
 
@@ -143,6 +134,47 @@ def test_uniform_q_by_hand() -> None:
     drawn = draw_for(make_uniform(num_sampled=5), [3])
     assert_close(drawn.log_q, torch.full((5,), math.log(5 / 10)))
     assert_close(drawn.positive_log_q, torch.tensor([math.log(0.5)]))
+
+
+def test_deduplicated_and_independent_q_by_hand() -> None:
+    # p = 1/2 and 1/4, T = 2: 1 - (1/2)^2 = 3/4, 1 - (3/4)^2 = 7/16. On coins: 1 - e^-1, 1 - e^-1/2.
+    proposal, rows = PopularityProposal(np.array([2, 1, 1]), alpha=1.0), torch.tensor([0, 1])
+    once = sample_for(DeduplicatedSampler(proposal, num_draws=2), [0])
+    assert once.log_expected_count(rows).exp().tolist() == pytest.approx([3 / 4, 7 / 16])
+    assert once.expected_size == pytest.approx(3 / 4 + 2 * 7 / 16)
+    coins = sample_for(IndependentSampler(proposal, num_sampled=2), [0])
+    assert coins.log_expected_count(rows).exp().tolist() == pytest.approx(
+        [1 - math.exp(-1), 1 - math.exp(-1 / 2)]
+    )
+    assert coins.expected_size == pytest.approx(3 - math.exp(-1) - 2 * math.exp(-1 / 2))
+
+
+def test_q_of_rare_candidates_keeps_its_digits() -> None:
+    # p of 1e-15: 1 - (1 - p)^T = T p to 13 digits, where the formula as written gives 0.
+    proposal = PopularityProposal(np.array([10**15, 1]), alpha=1.0)
+    expected = pytest.approx(1e-15 * 5, rel=1e-12)
+    for sampler in (
+        DeduplicatedSampler(proposal, num_draws=5),
+        IndependentSampler(proposal, num_sampled=5),
+    ):
+        sample = sample_for(sampler, [0])
+        assert sample.log_expected_count(torch.tensor([1])).exp().item() == expected
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_sampler_passes_what_it_learns_on_to_its_proposal(name: str) -> None:
+    sampler, other = LEARNING[name](), LEARNING[name]()
+    before = draw_for(sampler, [2])
+    sampler.update(torch.tensor([2] * 8), torch.zeros(8, 4))
+    after = draw_for(sampler, [2])
+    assert after.positive_log_q > before.positive_log_q
+    stated = sample_for(sampler, [2]).log_expected_count(torch.arange(4)).exp().sum().item()
+    assert after.num_draws == pytest.approx(stated)
+    other.load_state_dict(sampler.state_dict())
+    again = draw_for(other, [2])
+    assert torch.equal(again.rows, after.rows)
+    assert torch.equal(again.positive_log_q, after.positive_log_q)
+    assert again.num_draws == after.num_draws
 
 
 def test_in_batch_q_by_hand() -> None:
@@ -200,6 +232,14 @@ def test_mixture_reaches_a_positive_that_one_sampler_does_not() -> None:
         (lambda: UniformProposal(0), "`num_candidates` must be above 0, got 0"),
         (lambda: make_uniform(num_sampled=0), "`num_sampled` must be above 0, got 0"),
         (lambda: make_popularity(num_sampled=-1), "`num_sampled` must be above 0, got -1"),
+        (
+            lambda: DeduplicatedSampler(UniformProposal(3), num_draws=0),
+            "`num_draws` must be above 0, got 0",
+        ),
+        (
+            lambda: IndependentSampler(UniformProposal(3), num_sampled=0),
+            "`num_sampled` must be above 0, got 0",
+        ),
         (lambda: make_popularity(alpha=float("nan")), "`alpha` must be finite, got nan"),
         (lambda: ExactPopularity(np.array([0, 0])), "`counts` must hold one value above 0"),
         (lambda: ExactPopularity(np.array([3, -1])), "`counts` must be finite and not negative"),
@@ -244,3 +284,9 @@ def test_a_draw_checks_its_shapes() -> None:
         Draw(rows, log_q, torch.zeros(4), 3, own_columns=torch.arange(3))
     with pytest.raises(ShapeError, match="`positive_rows` must have shape"):
         DrawRequest(torch.zeros(2, 2, dtype=torch.int64))
+    with pytest.raises(ShapeError, match=r"`last_rows` must have shape \[3\]"):
+        DrawRequest(rows, last_rows=torch.zeros(2))
+    with pytest.raises(ShapeError, match=r"`query_embeddings` must have shape \[3, any\]"):
+        DrawRequest(rows, query_embeddings=torch.zeros(2, 4))
+    with pytest.raises(ShapeError, match=r"`vectors` must have shape \[3, any\]"):
+        StoredVectors(rows, torch.zeros(2, 4))

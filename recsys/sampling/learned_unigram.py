@@ -1,0 +1,71 @@
+"""A unigram that is counted while training, for logs that nobody counted before."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from recsys.foundations import FormatError, check_positive
+from recsys.sampling.draw import check_rows
+from recsys.sampling.fenwick_tree import FenwickTree
+from recsys.sampling.saved_state import check_state_like
+
+
+class LearnedUnigramProposal:
+    """Every candidate with chance ``count / sum``; a count is 1 + the positives seen so far.
+
+    A step's draw uses the counts from before the step. Counts and probabilities are exact. A draw
+    costs O(log C), an update of B positives O(B log C), by a Fenwick tree of 16 to 24 bytes a
+    candidate; the alias table's O(1) would cost O(C) at every step, as it has to be built anew.
+
+    Args:
+        num_candidates: C, at least 1.
+
+    Raises:
+        ArgumentError: It is below 1.
+
+    Source:
+        The learned-unigram candidate sampler of TensorFlow.
+    """
+
+    def __init__(self, num_candidates: int) -> None:
+        check_positive("num_candidates", num_candidates)
+        self.num_candidates = num_candidates
+        self._tree = FenwickTree(np.ones(num_candidates, dtype=np.int64))
+
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """Draw with replacement: [num_draws], int64."""
+        targets = torch.randint(self._tree.total, (num_draws,), generator=generator)
+        return torch.from_numpy(self._tree.find(targets.numpy()))
+
+    def log_probability(self, rows: Tensor) -> Tensor:
+        """Give the log probability by the counts so far: as `rows`, float64, always finite."""
+        check_rows("rows", rows, self.num_candidates)
+        counts = torch.from_numpy(self._tree.values)[rows]
+        return counts.double().log() - math.log(self._tree.total)
+
+    def update(self, positive_rows: Tensor) -> None:
+        """Count a step's positives: [B], int64; each occurrence adds 1."""
+        check_rows("positive_rows", positive_rows, self.num_candidates)
+        rows = positive_rows.numpy()
+        self._tree.add(rows, np.ones_like(rows))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Give the counts: [C], int64; a copy."""
+        return {"counts": torch.from_numpy(self._tree.values.copy())}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take up the counts; O(C).
+
+        Raises:
+            FormatError: They are those of another catalogue, or not counts that began at 1.
+        """
+        check_state_like(state, self.state_dict())
+        counts = state["counts"]
+        if (counts < 1).any():
+            raise FormatError(
+                f"`counts` of the checkpoint's state must be at least 1, got {int(counts.min())}."
+            )
+        self._tree = FenwickTree(counts.numpy())
