@@ -61,18 +61,21 @@ class HardNegativeSampler:
             )
         places = torch.randint(self._num_top, (batch, self._num_sampled), generator=generator)
         ordered = top.sort(dim=1).values
+        # How often each entry stands in its list: once, unless the search repeats itself.
+        repeats = torch.searchsorted(ordered, ordered, right=True)
+        repeats -= torch.searchsorted(ordered, ordered)
         return Sample(
             rows=top.gather(1, places),
-            log_expected_count=lambda rows: self._log_expected_count(ordered, rows),
+            log_expected_count=lambda rows: self._log_expected_count(ordered, repeats, rows),
             expected_size=self._num_sampled,
         )
 
-    def _log_expected_count(self, ordered: Tensor, rows: Tensor) -> Tensor:
+    def _log_expected_count(self, ordered: Tensor, repeats: Tensor, rows: Tensor) -> Tensor:
         by_query = rows.expand(len(ordered), rows.shape[-1]).contiguous()  # [B, K]
-        first = torch.searchsorted(ordered, by_query)
-        after = torch.searchsorted(ordered, by_query, right=True)
-        places = (after - first).double()  # [B, K]: 1 in the list, 0 elsewhere
-        return places.log() + math.log(self._num_sampled / self._num_top)
+        places = torch.searchsorted(ordered, by_query).clamp(max=self._num_top - 1)
+        listed = ordered.gather(1, places) == by_query
+        times = torch.where(listed, repeats.gather(1, places), 0).double()  # [B, K]
+        return times.log() + math.log(self._num_sampled / self._num_top)
 
     def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:
         """Do nothing: what the search knows is kept by its owner."""

@@ -84,7 +84,7 @@ class MemorySampler:
         return {"rows": self._rows, "ages": self._ages, "vectors": self._vectors}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take up the entries.
+        """Take up the entries; their vectors stay on the device they come on up to the next update.
 
         Raises:
             FormatError: They are of another width, more than `size`, or older than `max_age`.

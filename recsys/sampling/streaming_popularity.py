@@ -82,7 +82,7 @@ class StreamingPopularity:
             bucket shortens gaps. Above 1 where the gap is below 1, as it can be for a while after
             an initial gap below 1; nan where it is 0.
         """
-        gap = self._look_up(self._gap, rows).amax(dim=0)
+        gap = self._gap[self._places(rows)].amax(dim=0)
         return torch.where(gap > 0, 1 / gap, math.nan)
 
     def log_rate(self, rows: Tensor, num_positives: int) -> Tensor:
@@ -93,12 +93,13 @@ class StreamingPopularity:
         Raises:
             ArgumentError: A row's gap is 0: it was not seen, and `initial_gap` is 0.
         """
-        gap = self._look_up(self._gap, rows).double()  # [M, *rows.shape]
+        places = self._places(rows)
+        gap = self._gap[places].double()  # [M, *rows.shape]
         if (gap == 0).any():
             raise ArgumentError(
                 "`initial_gap` must be above 0 for the rate of items that were not seen yet, got 0."
             )
-        share = self._look_up(self._share, rows).double()
+        share = self._share[places].double()
         mean_size = self._num_positives / self._step if self._step else num_positives
         share = torch.where(share == 0, 1 / max(mean_size, 1), share)
         log_count = math.log(num_positives) if num_positives > 0 else -math.inf
@@ -148,7 +149,7 @@ class StreamingPopularity:
         self._last_seen = state["last_seen"].clone()
         self._gap, self._share = state["gap"].clone(), state["share"].clone()
 
-    def _look_up(self, array: Tensor, rows: Tensor) -> Tensor:
-        """Give the array's values for each row in every table: [M, *rows.shape]."""
+    def _places(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Give each row's place in every table: [M, 1, ...] and [M, *rows.shape]."""
         tables = torch.arange(self._hashing.num_tables).view(-1, *[1] * rows.ndim)
-        return array[tables, self._hashing.buckets(rows)]
+        return tables, self._hashing.buckets(rows)

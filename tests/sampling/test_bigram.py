@@ -116,8 +116,8 @@ def test_a_tiny_share_is_not_lost() -> None:
 
 
 def test_keys_do_not_overflow_on_a_large_catalogue() -> None:
-    # (C - 1) * C + C - 1 needs 44 bits; the pair is found and its neighbours are not.
-    size = 3_000_000
+    # (C - 1) * C + C - 1 needs 36 bits; the pair is found and its neighbours are not.
+    size = 200_000
     counts = np.ones(size)
     proposal = BigramProposal(counts, np.array([size - 1]), np.array([size - 2]), unigram_share=0.5)
     rows = torch.tensor([[size - 2, size - 1, 0]])
