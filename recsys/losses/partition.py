@@ -16,8 +16,8 @@ class PartitionEstimate:
 
     Attributes:
         log_z: [B], in nats; -inf where no weight is above 0.
-        standard_error: [B]; of ``log_z``, which is that of Z divided by Z. NaN with one draw or no
-            weight above 0: nothing is known.
+        standard_error: [B]; of ``log_z``, which is that of Z divided by Z. NaN with one draw, inf
+            where no weight is above 0: nothing is known.
     """
 
     log_z: Tensor
