@@ -75,7 +75,7 @@ def distribution_of_tries(p: NDArray[np.float64], num_sampled: int) -> NDArray[n
                 key = rows | {i}
                 larger[key] = larger.get(key, np.zeros(MAX_TRIES + 1)) + waiting * p[i]
         held = larger
-    return np.sum(list(held.values()), axis=0)
+    return np.asarray(np.sum(list(held.values()), axis=0))
 
 
 def mean_stated_q(proposal: Proposal, num_sampled: int) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def mean_stated_q(proposal: Proposal, num_sampled: int) -> NDArray[np.float64]:
         log_distinct_expected_count(log_p, num_sampled=num_sampled, num_tries=tries).exp()
         for tries in range(num_sampled, MAX_TRIES + 1)
     ]
-    return chances[num_sampled:] @ torch.stack(stated).numpy()
+    return np.asarray(chances[num_sampled:] @ torch.stack(stated).numpy())
 
 
 def draw_samples(proposal: Proposal, num_sampled: int, *, number: int) -> list[Sample]:
