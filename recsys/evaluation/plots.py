@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recsys.evaluation.estimates import Estimate
+from recsys.evaluation.figures import INK, MODEL, new_figure, with_legend
 from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
+from recsys.evaluation.training_curves import training_curves
 from recsys.foundations import atomic_file
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MODEL, _BASELINE, _INDEX = "#1b5fa8", "#d1701c", "#2b8a5a"
-_INK, _LOSS, _FAINT = "#222222", "#5f5f5f", "#8a8a8a"
+_BASELINE, _INDEX = "#d1701c", "#2b8a5a"
 
 
 def write_plots(
@@ -34,8 +34,8 @@ def write_plots(
     Args:
         report: The report.
         folder: Where the PNG files go; made if it is not there.
-        history: One mapping an epoch, as training records them: `epoch`, `train_loss`, and
-            `validation_recall_at_<k>` where there is a validation part.
+        history: One mapping an epoch, as training records them: `epoch`, `train_loss`, and where
+            there is a validation part `validation_recall_at_<k>` and `validation_log_likelihood`.
 
     Returns:
         The paths written.
@@ -48,35 +48,13 @@ def write_plots(
         if report.slices.get(name):
             figures[file] = _slice_bars(report, name)
     if history:
-        figures["training_curves.png"] = _training_curves(history)
+        figures["training_curves.png"] = training_curves(history)
     paths = []
     for name, figure in figures.items():
         with atomic_file(folder / name) as temporary:
             figure.savefig(temporary, format="png", dpi=150)
         paths.append(folder / name)
     return paths
-
-
-def _new_figure(title: str, subtitle: str) -> tuple[Figure, Axes]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.set_title(f"{title}\n", loc="left", fontsize=12, fontweight="bold", color=_INK)
-    axes.text(0, 1.02, subtitle, transform=axes.transAxes, fontsize=9.5, color=_FAINT, va="bottom")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#e4e4e4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    return figure, axes
-
-
-def _with_legend(figure: Figure, axes: Axes, handles: Sequence[Artist] | None = None) -> Figure:
-    """Put the legend below the axes, where it hides nothing."""
-    handles = handles or axes.get_legend_handles_labels()[0]
-    figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=len(handles))
-    return figure
 
 
 def _recall_curve(report: Report) -> Figure:
@@ -89,9 +67,9 @@ def _recall_curve(report: Report) -> Figure:
     where = f"{part} part, whole catalogue" if part else "lists given"
     bands = f"bands: {report.level:.0%} bootstrap intervals"
     users = f"{report.counts['num_users']:,} users"
-    figure, axes = _new_figure(title, f"Mean over {users}, {where}; {bands}")
+    figure, axes = new_figure(title, f"Mean over {users}, {where}; {bands}")
     label = "Model, exact search" if report.popularity else "Lists"
-    _curve(axes, report.ks, report.metrics, label=label, color=_MODEL, style="o-")
+    _curve(axes, report.ks, report.metrics, label=label, color=MODEL, style="o-")
     if report.through_index:
         _curve(
             axes,
@@ -109,7 +87,7 @@ def _recall_curve(report: Report) -> Figure:
     axes.set_xlabel("k: items recommended to each user (log scale)")
     axes.set_ylabel("Recall@k: share of a user's chosen items found")
     axes.set_ylim(bottom=0)
-    return _with_legend(figure, axes)
+    return with_legend(figure, axes)
 
 
 def _value(estimates: Mapping[str, Estimate], k: int) -> float:
@@ -140,9 +118,9 @@ def _slice_bars(report: Report, name: str) -> Figure:
         f"Recall@{k} by {'popularity of the chosen item' if by_item else 'length of the history'}, "
         f"{report.about.get('part')} part; whiskers: {report.level:.0%} bootstrap intervals"
     )
-    figure, axes = _new_figure(title, subtitle)
+    figure, axes = new_figure(title, subtitle)
     for place, (system, label, color) in enumerate(
-        (("model", "Model, exact search", _MODEL), ("popularity", "Popularity", _BASELINE))
+        (("model", "Model, exact search", MODEL), ("popularity", "Popularity", _BASELINE))
     ):
         _bars(axes, slices, system, label=label, color=color, shift=0.4 * place - 0.2)
     axes.set_xticks(range(len(slices)), [_tick(one, by_item) for one in slices], fontsize=8.5)
@@ -153,7 +131,7 @@ def _slice_bars(report: Report, name: str) -> Figure:
     )
     axes.set_ylabel(f"Recall@{k}: share of chosen items found")
     axes.set_ylim(bottom=0)
-    return _with_legend(figure, axes)
+    return with_legend(figure, axes)
 
 
 def _decile_title(slices: Sequence[Slice], k: int) -> str:
@@ -185,7 +163,7 @@ def _bars(
     high = np.array([estimate.high for _, estimate in there])
     whiskers = np.abs(np.stack([values - low, high - values]))
     axes.bar(x, values, width=0.38, color=color, label=label)
-    axes.errorbar(x, values, yerr=whiskers, fmt="none", ecolor=_INK, elinewidth=1, capsize=2.5)
+    axes.errorbar(x, values, yerr=whiskers, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
 
 
 def _tick(one: Slice, by_item: bool) -> str:
@@ -194,34 +172,3 @@ def _tick(one: Slice, by_item: bool) -> str:
     low, high = one.bounds
     events = f"{low:,}" if low == high else f"{low:,}-{high:,}"
     return f"{one.name}\n({events})\nn = {one.num_positives:,}"
-
-
-def _training_curves(history: Sequence[Mapping[str, float]]) -> Figure:
-    """Draw the loss and the validation recall over the epochs."""
-    from matplotlib.ticker import MaxNLocator
-
-    epochs = [int(record["epoch"]) for record in history]
-    recall_name = next((name for name in history[-1] if "recall_at_" in name), "")
-    recall = [(e, r[recall_name]) for e, r in zip(epochs, history, strict=True) if recall_name in r]
-    k = recall_name.rpartition("_")[2]
-    title, subtitle = f"Training over {len(history)} epochs", "No validation part"
-    if recall:
-        best = max(recall, key=lambda point: point[1])
-        title = f"Best validation recall@{k} is {best[1]:.3f}, after epoch {best[0]}"
-        subtitle = "Training loss (left axis) and validation recall (right axis) by epoch"
-    figure, axes = _new_figure(title, subtitle)
-    losses = [record["train_loss"] for record in history]
-    (loss_line,) = axes.plot(epochs, losses, "o-", color=_LOSS, ms=4, label="Training loss")
-    axes.set_xlabel("Epoch")
-    axes.set_ylabel("Training loss (nats, mean over examples)")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    lines: list[Artist] = [loss_line]
-    if recall:
-        right = axes.twinx()
-        right.spines["top"].set_visible(False)
-        lines += right.plot(*zip(*recall, strict=True), "s-", color=_MODEL, ms=4)
-        lines[-1].set_label(f"Validation recall@{k}")
-        right.axvline(best[0], color=_FAINT, linestyle=":", linewidth=1.2)
-        right.set_ylabel(f"Validation recall@{k}")
-        right.set_ylim(bottom=0)
-    return _with_legend(figure, axes, lines)

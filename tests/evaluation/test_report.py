@@ -1,5 +1,6 @@
 """The report for people: the terminal table and the pictures."""
 
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,20 @@ def test_every_picture_is_written(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == sorted(
         path.name for path in paths
     )
+
+
+def test_the_training_curves_have_a_second_panel_for_the_likelihood(tmp_path: Path) -> None:
+    plain: dict[str, float] = {"epoch": 1, "train_loss": 7.0, "validation_recall_at_10": 0.1}
+    # A perplexity beyond a float is no matter: what is drawn is its logarithm.
+    for place, likelihood in enumerate((-5.0, -900.0)):
+        history = [plain, plain | {"epoch": 2, "validation_log_likelihood": likelihood}]
+        sizes = []
+        for name, records in (("without", history[:1]), ("with", history)):
+            write_plots(make_report(), tmp_path / f"{name}{place}", records)
+            png = (tmp_path / f"{name}{place}" / "training_curves.png").read_bytes()
+            sizes.append(struct.unpack(">II", png[16:24]))  # width and height stand there
+        assert sizes[0][0] == sizes[1][0]
+        assert sizes[0][1] < sizes[1][1]
 
 
 def test_pictures_need_only_what_the_report_has(tmp_path: Path) -> None:
