@@ -198,6 +198,18 @@ def test_in_batch_q_is_exact_for_batches_of_a_shuffled_epoch() -> None:
     assert popularity.log_rate(torch.arange(3), 0).tolist() == [-math.inf] * 3
 
 
+def test_exact_popularity_knows_all_and_has_no_state() -> None:
+    popularity = ExactPopularity(COUNTS)
+    popularity.update(torch.tensor([1]))
+    assert popularity.log_rate(torch.tensor([[1], [3]]), 136).exp().tolist() == [
+        [0.0],
+        [pytest.approx(1.0)],
+    ]
+    assert popularity.state_dict() == {}
+    with pytest.raises(FormatError, match="must be empty for this sampler"):
+        popularity.load_state_dict({"counts": torch.zeros(1)})
+
+
 def test_mixed_q_is_the_sum_of_the_samplers() -> None:
     parts: list[Sampler] = [make_popularity(), make_in_batch(), make_uniform(3)]
     mixed = expected_counts(MixedSampler(parts), 4)
