@@ -69,8 +69,12 @@ def monte_carlo_loss(
             query_embeddings,
             positive_embeddings,
             sampled_embeddings,
-            positive_rows=placeholder_rows(positive_rows, positive_embeddings),
-            sampled_rows=placeholder_rows(sampled_rows, sampled_embeddings),
+            positive_rows=placeholder_rows(
+                positive_rows, "positive_embeddings", positive_embeddings, query_embeddings
+            ),
+            sampled_rows=placeholder_rows(
+                sampled_rows, "sampled_embeddings", sampled_embeddings, query_embeddings
+            ),
             positive_log_q=None,
             sampled_log_q=None,
             temperature=temperature,

@@ -212,5 +212,7 @@ def test_names_the_argument_that_is_wrong() -> None:
         monte_carlo_loss(**inputs, sampled_weights=torch.ones(5))
     with pytest.raises(ShapeError, match=r"`sampled_embeddings` must have shape \[5, 4\]"):
         monte_carlo_loss(**inputs | {"sampled_embeddings": torch.ones(5, 3)})
+    with pytest.raises(ShapeError, match=r"`sampled_embeddings` must have shape \[3, any, any\]"):
+        monte_carlo_loss(**inputs | {"sampled_embeddings": torch.ones(2, 5, 4)})
     with pytest.raises(ArgumentError, match="`temperature` must be above 0"):
         monte_carlo_loss(**inputs | {"temperature": 0.0})
