@@ -47,7 +47,7 @@ def grow_sample(
     Args:
         blocks: Each [B, N], float, log of ``exp(score / temperature) / Q``; N may differ between
             blocks, and is at least 1.
-        min_ess: Effective sample size to reach; above 0.
+        min_ess: Effective sample size to reach; at least 0, where the first block is enough.
         max_samples: Most candidates to take; at least 1. One block above it: none counts.
         ess_quantile: Which row of the batch must reach ``min_ess``, as a share of the batch in
             rising order of size: 0 is the worst row, 1 the best; from 0 to 1.
@@ -63,7 +63,8 @@ def grow_sample(
         "Adaptive importance sampling to accelerate training of a neural probabilistic language
         model", IEEE TNN 2008. Differs: one sample may serve a whole batch.
     """
-    check_positive("min_ess", min_ess)
+    if not min_ess >= 0:  # also refuses NaN
+        raise ArgumentError(f"`min_ess` must be at least 0, got {min_ess}.")
     check_positive("max_samples", max_samples)
     if not 0 <= ess_quantile <= 1:
         raise ArgumentError(f"`ess_quantile` must be from 0 to 1, got {ess_quantile}.")

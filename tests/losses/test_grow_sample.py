@@ -99,6 +99,14 @@ def test_a_first_block_above_the_cap_counts_for_nothing() -> None:
     assert not grown.reached.any()
 
 
+def test_one_block_is_enough_where_no_size_is_asked_for() -> None:
+    taken: list[int] = []
+    grown = grow_sample(counting(make_blocks(), taken), min_ess=0, max_samples=100)
+    assert taken == [0]
+    assert grown.num_samples == 4
+    assert grown.reached.all()
+
+
 def test_ends_with_the_blocks() -> None:
     grown = grow_sample(iter(torch.zeros(3, 2, 4)), min_ess=100, max_samples=1000)
     assert grown.num_samples == 12
@@ -148,8 +156,8 @@ def test_names_what_is_wrong() -> None:
         grow([])
     with pytest.raises(ArgumentError, match="`blocks` must hold one candidate each or more"):
         grow([torch.zeros(2, 0)])
-    with pytest.raises(ArgumentError, match="`min_ess` must be above 0, got 0"):
-        grow([torch.zeros(2, 4)], min_ess=0)
+    with pytest.raises(ArgumentError, match=r"`min_ess` must be at least 0, got -1"):
+        grow([torch.zeros(2, 4)], min_ess=-1)
     with pytest.raises(ArgumentError, match="`max_samples` must be above 0, got 0"):
         grow([torch.zeros(2, 4)], max_samples=0)
     with pytest.raises(ArgumentError, match=r"`ess_quantile` must be from 0 to 1, got 1\.5"):
