@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 from recsys.bundle import read_bundle, replace_index
 from recsys.cli import job_folder, stage, user_folder
 from recsys.config import ReindexConfig, build, load, register_schemas
+from recsys.config.build_index import build_index_settings
 from recsys.index import FaissIndex
 
 log = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ def index(cfg: ReindexConfig, run_dir: Path) -> Path:
     """Run the stage, give the new bundle's folder; tests call it without Hydra."""
     build.apply_threads(cfg)
     bundle = read_bundle(Path(cfg.bundle))
-    built = FaissIndex.build(bundle.item_vectors, build.build_index_settings(cfg.index))
+    built = FaissIndex.build(bundle.item_vectors, build_index_settings(cfg.index))
     path = replace_index(
         bundle,
         run_dir / "bundle",

@@ -13,6 +13,7 @@ from recsys.cli import job_folder, stage, sweep_name, user_folder
 from recsys.config import TrainConfig, build, flatten, load, register_schemas, to_plain
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_evaluation import evaluate_model
+from recsys.config.build_index import build_index_settings
 from recsys.data import read_prepared
 from recsys.foundations import seed_everything
 from recsys.index import FaissIndex
@@ -40,7 +41,7 @@ def train(cfg: TrainConfig, run_dir: Path, *, sweep: str | None = None) -> Path:
 
         model = run.step.model
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
-        index = FaissIndex.build(vectors, build.build_index_settings(cfg.index))
+        index = FaissIndex.build(vectors, build_index_settings(cfg.index))
         report = evaluate_model(cfg.evaluation, dataset, model, index, seed=cfg.seed)
         bundle = write_bundle(
             run_dir / "bundle",

@@ -4,34 +4,20 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch.optim import Optimizer
 
 from recsys.config import schema_model, schema_training
+from recsys.config.build_objective import build_objective
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
 from recsys.data import PreparedDataset, TrainingBatches
 from recsys.foundations import ConfigError, available_cores, make_generator, set_threads
-from recsys.index import IndexSettings
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
-from recsys.sampling import (
-    ExactPopularity,
-    InBatchSampler,
-    MixedSampler,
-    PopularityProposal,
-    Proposal,
-    Sampler,
-    UniformProposal,
-    WithReplacementSampler,
-)
 from recsys.tracking import Tracker, mlflow_tracker, null_tracker
 from recsys.training import (
     CheckpointStore,
     FitSettings,
-    FullSoftmaxObjective,
     ModelStep,
-    Objective,
-    SampledObjective,
     Schedule,
     TrainingRun,
     Validator,
@@ -113,51 +99,6 @@ def _names(value: Any) -> tuple[str, ...] | None:
     return None if value == "all" else tuple(value)
 
 
-def build_objective(config: TrainConfig, dataset: PreparedDataset) -> Objective:
-    """Build the loss and, where it draws, its sampler.
-
-    Raises:
-        ConfigError: The loss is of no known kind.
-    """
-    candidates = dataset.items.features.take(np.arange(dataset.num_items))
-    loss = config.loss
-    if isinstance(loss, schema_model.FullSoftmaxConfig):
-        return FullSoftmaxObjective(candidates)
-    if not isinstance(loss, schema_model.CorrectedLossConfig):
-        raise ConfigError(f"loss is of no known kind: {type(loss).__name__}.")
-    return SampledObjective(
-        _build_sampler(config, dataset),
-        candidates,
-        corrected=loss.log_q == "standard",
-        mask_accidental_hits=loss.mask_accidental_hits,
-    )
-
-
-def _build_sampler(config: TrainConfig, dataset: PreparedDataset) -> Sampler:
-    counts = dataset.items.counts[: dataset.num_items]
-    match config.loss:
-        case schema_model.MixedConfig(num_sampled=num_sampled):
-            drawn = _build_proposal(config.sampler, dataset)
-            with_replacement = WithReplacementSampler(drawn, num_sampled=num_sampled)
-            return MixedSampler([InBatchSampler(ExactPopularity(counts)), with_replacement])
-        case schema_model.SampledSoftmaxConfig(num_sampled=num_sampled):
-            drawn = _build_proposal(config.sampler, dataset)
-            return WithReplacementSampler(drawn, num_sampled=num_sampled)
-        case _:
-            return InBatchSampler(ExactPopularity(counts))
-
-
-def _build_proposal(sampler: schema_model.SamplerConfig, dataset: PreparedDataset) -> Proposal:
-    match sampler:
-        case schema_model.UniformConfig():
-            return UniformProposal(dataset.num_items)
-        case schema_model.PopularityConfig(alpha=alpha):
-            counts = dataset.items.counts[: dataset.num_items]
-            return PopularityProposal(counts, alpha=alpha)
-        case _:
-            raise ConfigError(f"sampler is of no known kind: {type(sampler).__name__}.")
-
-
 def build_run(
     config: TrainConfig, dataset: PreparedDataset, tracker: Tracker, run_dir: Path
 ) -> TrainingRun:
@@ -165,7 +106,7 @@ def build_run(
     model = build_model(config, dataset)
     batches = build_batches(config, dataset)
     generator = make_generator(config.seed, "draws")
-    objective = build_objective(config, dataset)
+    objective = build_objective(config, dataset, model)
     trainer = config.trainer
     return TrainingRun(
         step=ModelStep(model, objective, dataset.users.features, generator),
@@ -245,11 +186,6 @@ def build_checkpoints(
     if config.optimizer.schedule != "constant":
         settings["trainer.epochs"] = config.trainer.epochs
     return CheckpointStore(run_dir / "checkpoints", settings, dataset.fingerprint)
-
-
-def build_index_settings(config: schema_training.IndexConfig) -> IndexSettings:
-    """Turn the index group into the settings of an index."""
-    return IndexSettings(**vars(config))
 
 
 def build_tracker(

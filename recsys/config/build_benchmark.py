@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch.optim import Optimizer
@@ -35,6 +36,7 @@ from recsys.training import (
     SampledObjective,
     clip_gradients,
     needs_sparse_gradients,
+    sampled_losses,
 )
 
 _BATCHES = 50  # made once, then taken in turn
@@ -92,8 +94,7 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
     objective = SampledObjective(
         MixedSampler([InBatchSampler(ExactPopularity(counts)), drawn]),
         FeatureTable.missing(nothing, num_items),
-        corrected=True,
-        mask_accidental_hits=True,
+        partial(sampled_losses.standard_softmax, remove_accidental_hits=True),
     )
     users = FeatureTable.missing(nothing, config.step.num_users)
     step = ModelStep(model, objective, users, make_generator(config.seed, "benchmark", "step"))

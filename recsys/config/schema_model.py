@@ -1,6 +1,5 @@
-"""Settings of the model, loss, sampler and optimizer groups: types and ranges."""
+"""Settings of the model and optimizer groups: types and ranges."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,72 +132,6 @@ class ModelConfig:
                 "model.user_tower.history.table=shared reads the vectors of item ids, which "
                 "model.item_tower.use_id=false leaves out; set it to own."
             )
-
-
-@dataclass(kw_only=True)
-class LossConfig:
-    """What every loss choice has."""
-
-
-@dataclass(kw_only=True)
-class FullSoftmaxConfig(LossConfig):
-    """The softmax over the whole catalogue: exact, and its cost grows with the catalogue."""
-
-
-@dataclass(kw_only=True)
-class CorrectedLossConfig(LossConfig):
-    """What the losses over a sample of the catalogue have."""
-
-    log_q: str = MISSING
-    mask_accidental_hits: bool = MISSING
-
-    def __post_init__(self) -> None:
-        """Check the choices."""
-        one_of("loss.log_q", self.log_q, ("standard", "none"))
-
-
-@dataclass(kw_only=True)
-class InBatchConfig(CorrectedLossConfig):
-    """The batch's own positives as candidates."""
-
-
-@dataclass(kw_only=True)
-class SampledSoftmaxConfig(CorrectedLossConfig):
-    """Candidates drawn by the sampler group, shared by the batch."""
-
-    num_sampled: int = MISSING
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        super().__post_init__()
-        at_least("loss.num_sampled", self.num_sampled, 1)
-
-
-@dataclass(kw_only=True)
-class MixedConfig(SampledSoftmaxConfig):
-    """The batch's own positives and drawn candidates, corrected by the sum of both counts."""
-
-
-@dataclass(kw_only=True)
-class SamplerConfig:
-    """What every sampler choice has."""
-
-
-@dataclass(kw_only=True)
-class UniformConfig(SamplerConfig):
-    """Every item alike."""
-
-
-@dataclass(kw_only=True)
-class PopularityConfig(SamplerConfig):
-    """Items by training count ** alpha."""
-
-    alpha: float = MISSING  # 0: uniform; 0.75: as in word2vec; 1: as often as in the log
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        if not math.isfinite(self.alpha):
-            raise ConfigError(f"sampler.alpha must be finite, got {self.alpha}.")
 
 
 @dataclass(kw_only=True)

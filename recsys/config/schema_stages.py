@@ -16,12 +16,21 @@ from recsys.config.schema_data import (
     SplitConfig,
     TableConfig,
 )
-from recsys.config.schema_model import (
+from recsys.config.schema_loss import (
+    ExactImportanceConfig,
+    ImportanceSamplingConfig,
     InBatchConfig,
     LossConfig,
-    ModelConfig,
-    OptimizerConfig,
+    MetropolisHastingsConfig,
+)
+from recsys.config.schema_model import ModelConfig, OptimizerConfig
+from recsys.config.schema_sampling import (
+    BigramConfig,
+    LearnedUnigramConfig,
+    ProposalConfig,
+    RateConfig,
     SamplerConfig,
+    StreamsConfig,
 )
 from recsys.config.schema_training import (
     EvaluationConfig,
@@ -97,6 +106,8 @@ class TrainConfig(PrepareConfig):
     model: ModelConfig = MISSING
     loss: LossConfig = MISSING
     sampler: SamplerConfig = MISSING
+    popularity: RateConfig = MISSING
+    streams: StreamsConfig = MISSING
     optimizer: OptimizerConfig = MISSING
     history: HistoryConfig = MISSING
     trainer: TrainerConfig = MISSING
@@ -113,6 +124,22 @@ class TrainConfig(PrepareConfig):
                 "trainer.batch_size must be at least 2 for loss=in_batch, got 1: "
                 "a batch of one row has no negative."
             )
+        _check_draws(self.loss, self.sampler)
+
+
+def _check_draws(loss: LossConfig, sampler: SamplerConfig) -> None:
+    """Check that the loss can be computed from the draws of the sampler group."""
+    if isinstance(loss, ImportanceSamplingConfig) and isinstance(sampler, ProposalConfig):
+        one_of("sampler.mode", sampler.mode, ("with_replacement", "per_query"))
+    if not isinstance(loss, ExactImportanceConfig | MetropolisHastingsConfig):
+        return
+    if isinstance(sampler, BigramConfig | LearnedUnigramConfig):
+        raise ConfigError(
+            "sampler must be uniform, log_uniform or popularity for loss=exact_importance and "
+            "loss=metropolis_hastings: they draw from one fixed distribution."
+        )
+    if isinstance(sampler, ProposalConfig):
+        one_of("sampler.mode", sampler.mode, ("with_replacement",))
 
 
 @dataclass(kw_only=True)

@@ -31,6 +31,7 @@ from recsys.sampling.learned_unigram import LearnedUnigramProposal
 from recsys.sampling.log_uniform import LogUniformProposal
 from recsys.sampling.memory import MemorySampler
 from recsys.sampling.mixed import MixedSampler
+from recsys.sampling.per_query import PerQuerySampler
 from recsys.sampling.popularity import popularity_probabilities
 from recsys.sampling.popularity_estimate import ExactPopularity, Popularity
 from recsys.sampling.proposal import PopularityProposal, Proposal, UniformProposal
@@ -56,6 +57,7 @@ __all__ = [
     "LogUniformProposal",
     "MemorySampler",
     "MixedSampler",
+    "PerQuerySampler",
     "Popularity",
     "PopularityProposal",
     "Proposal",

@@ -38,6 +38,15 @@ class DrawRequest:
         if self.query_embeddings is not None:
             check_shape("query_embeddings", self.query_embeddings, batch, None)
 
+    def take(self, queries: Tensor) -> "DrawRequest":
+        """Give the request of some queries only: [b], int64, on the CPU."""
+        embeddings = self.query_embeddings
+        return DrawRequest(
+            self.positive_rows[queries],
+            None if self.last_rows is None else self.last_rows[queries],
+            None if embeddings is None else embeddings[queries.to(embeddings.device)],
+        )
+
 
 @dataclass(frozen=True)
 class StoredVectors:

@@ -1,11 +1,20 @@
 """The training loop, its objective, optimisers and checkpoints."""
 
+from recsys.training import sampled_losses
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
 from recsys.training.device import choose_device
 from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit
 from recsys.training.gradient_clipping import clip_gradients
+from recsys.training.hard_negatives import RefreshedHardNegatives
+from recsys.training.importance_objective import (
+    ImportanceObjective,
+    SampleGrowth,
+    grow_each,
+    grow_shared,
+)
+from recsys.training.known_positives import KnownPositives
 from recsys.training.model_step import ModelStep
-from recsys.training.objective import FullSoftmaxObjective, Objective, SampledObjective
+from recsys.training.objective import CatalogueObjective, Objective
 from recsys.training.optimizers import (
     TABLE_OPTIMIZERS,
     build_optimizers,
@@ -13,22 +22,39 @@ from recsys.training.optimizers import (
     takes_weight_decay,
 )
 from recsys.training.outcome import log_outcome, scores_of
+from recsys.training.reference_objective import (
+    ExactImportance,
+    MetropolisHastings,
+    MonteCarlo,
+    ReferenceObjective,
+)
 from recsys.training.rowwise_adagrad import RowwiseAdagrad
 from recsys.training.run_folder import RunFolder
+from recsys.training.sampled_losses import SampledLoss
+from recsys.training.sampled_objective import SampledObjective
 from recsys.training.schedules import Schedule, build_schedule
 from recsys.training.validation import Validator
 
 __all__ = [
     "TABLE_OPTIMIZERS",
+    "CatalogueObjective",
     "CheckpointStore",
+    "ExactImportance",
     "FitResult",
     "FitSettings",
-    "FullSoftmaxObjective",
+    "ImportanceObjective",
+    "KnownPositives",
+    "MetropolisHastings",
     "ModelStep",
+    "MonteCarlo",
     "Objective",
     "Position",
+    "ReferenceObjective",
+    "RefreshedHardNegatives",
     "RowwiseAdagrad",
     "RunFolder",
+    "SampleGrowth",
+    "SampledLoss",
     "SampledObjective",
     "Schedule",
     "Trainable",
@@ -39,8 +65,11 @@ __all__ = [
     "choose_device",
     "clip_gradients",
     "fit",
+    "grow_each",
+    "grow_shared",
     "log_outcome",
     "needs_sparse_gradients",
+    "sampled_losses",
     "scores_of",
     "takes_weight_decay",
 ]

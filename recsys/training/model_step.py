@@ -39,7 +39,8 @@ class ModelStep:
                 batch.context,
             )
         )
-        positives = torch.from_numpy(batch.positives)
-        losses = self.objective.losses(self.model, queries, positives, self.generator)
-        weights = np.ones(len(positives), np.float32) if batch.weights is None else batch.weights
+        losses = self.objective.losses(self.model, queries, batch, self.generator)
+        weights = batch.weights
+        if weights is None:
+            weights = np.ones(len(batch.positives), np.float32)
         return losses, torch.from_numpy(weights).to(losses.device)

@@ -57,7 +57,7 @@ def test_every_choice_of_every_group_composes() -> None:
     groups = sorted(path.name for path in CONF.iterdir() if any(path.glob("*.yaml")))
     assert groups == [
         *("dataset", "evaluation", "experiment", "features", "index", "loss", "model"),
-        *("optimizer", "sampler", "split", "tracking", "trainer"),
+        *("optimizer", "popularity", "sampler", "split", "streams", "tracking", "trainer"),
     ]
     choices = {group: sorted(f.stem for f in (CONF / group).glob("*.yaml")) for group in groups}
     assert sum(map(len, choices.values())) >= 35

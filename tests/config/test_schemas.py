@@ -87,7 +87,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "model.user_tower.history.table=shared reads the vectors of item ids, which "
             "model.item_tower.use_id=false leaves out",
         ),
-        ({"loss.log_q": "yes"}, "loss.log_q must be one of standard, none, got 'yes'."),
+        ({"loss.log_q": "yes"}, "loss.log_q must be one of standard, refined, none, got 'yes'."),
         ({"loss.num_sampled": 0}, "loss.num_sampled must be at least 1, got 0."),
         ({"sampler.alpha": float("inf")}, "sampler.alpha must be finite, got inf."),
         ({"sampler.alpha": float("nan")}, "sampler.alpha must be finite, got nan."),

@@ -1,6 +1,7 @@
 """A small training run of parts made by hand, for tests of the loop and its checkpoints."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from recsys.training import (
     build_optimizers,
     build_schedule,
     needs_sparse_gradients,
+    sampled_losses,
 )
 
 MakeRun = Callable[..., TrainingRun]
@@ -58,6 +60,9 @@ def prepare(log: pa.Table, folder: Path, *, rule: str = "leave_last_out") -> Pre
         exclude_seen=True,
     )
     return read_prepared(path)
+
+
+STANDARD = partial(sampled_losses.standard_softmax, remove_accidental_hits=True)
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +99,7 @@ def make_run(dataset: PreparedDataset, tmp_path: Path) -> MakeRun:
         )
         items = data.items.features.take(np.arange(data.num_items))
         sampler = InBatchSampler(ExactPopularity(data.items.counts[: data.num_items]))
-        objective = SampledObjective(sampler, items, corrected=True, mask_accidental_hits=True)
+        objective = SampledObjective(sampler, items, STANDARD)
         model_step = ModelStep(model, objective, data.users.features, make_generator(0, "draws"))
         defaults = {"epochs": 2, "patience": 0, "checkpoint_steps": 0, "gradient_clip": 0.0}
         return TrainingRun(

@@ -1,6 +1,7 @@
 """What is minimised: against slow softmaxes, and what rows of a batch may not do to each other."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.testing import assert_close
 
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch
 from recsys.foundations import make_generator
+from recsys.losses import full_softmax_loss
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
 from recsys.sampling import (
     DrawRequest,
@@ -20,11 +22,18 @@ from recsys.sampling import (
     UniformProposal,
     WithReplacementSampler,
 )
-from recsys.training import FullSoftmaxObjective, ModelStep, SampledObjective, TrainingRun
+from recsys.training import (
+    CatalogueObjective,
+    ModelStep,
+    SampledObjective,
+    TrainingRun,
+    sampled_losses,
+)
 
 MakeRun = Callable[..., TrainingRun]
 NOTHING = FeatureSchema()
 COUNTS = np.array([4, 1, 2, 3, 0])
+STANDARD = partial(sampled_losses.standard_softmax, remove_accidental_hits=True)
 
 
 def make_model(*, norm: str = "none", hidden: tuple[int, ...] = ()) -> TwoTower:
@@ -59,9 +68,10 @@ def make_step(model: TwoTower, objective: Any) -> ModelStep:
     return ModelStep(model, objective, FeatureTable.missing(NOTHING, 6), make_generator(0, "draws"))
 
 
-def in_batch(**changes: Any) -> SampledObjective:
-    settings = {"corrected": True, "mask_accidental_hits": True} | changes
-    return SampledObjective(InBatchSampler(ExactPopularity(COUNTS)), item_features(), **settings)
+def in_batch(*, corrected: bool = True, masked: bool = True) -> SampledObjective:
+    softmax = sampled_losses.standard_softmax if corrected else sampled_losses.uncorrected_softmax
+    loss = partial(softmax, remove_accidental_hits=masked)
+    return SampledObjective(InBatchSampler(ExactPopularity(COUNTS)), item_features(), loss)
 
 
 def scores_of(model: TwoTower, users: list[int]) -> Tensor:
@@ -88,7 +98,7 @@ class Embeddings:
 
 def test_the_full_softmax_is_that_over_the_catalogue() -> None:
     model, users, items = make_model(), [0, 3, 5], [2, 2, 0]
-    losses, weights = make_step(model, FullSoftmaxObjective(item_features()))(
+    losses, weights = make_step(model, CatalogueObjective(full_softmax_loss, item_features()))(
         make_batch(users, items, None)
     )
     expected = -torch.log_softmax(scores_of(model, users), dim=1)[range(3), items]
@@ -100,7 +110,7 @@ def test_the_full_softmax_is_that_over_the_catalogue() -> None:
 @pytest.mark.parametrize("masked", [True, False])
 def test_in_batch_candidates_are_the_other_rows_positives(corrected: bool, masked: bool) -> None:
     model, users, items = make_model(), [0, 1, 2, 3], [0, 2, 0, 3]
-    objective = in_batch(corrected=corrected, mask_accidental_hits=masked)
+    objective = in_batch(corrected=corrected, masked=masked)
     losses, _ = make_step(model, objective)(make_batch(users, items, None))
     scores = scores_of(model, users)
     for row, item in enumerate(items):
@@ -138,9 +148,7 @@ class FixedSampler:
 def test_drawn_candidates_with_repeats_enter_as_often_as_they_were_drawn() -> None:
     model, users, items = make_model(), [4, 1], [1, 3]
     sampler = FixedSampler([2, 2, 3], log_q=[0.9, -0.3, 0.1, -0.5, 0.9])  # of items 0 to 4
-    objective = SampledObjective(
-        sampler, item_features(), corrected=True, mask_accidental_hits=True
-    )
+    objective = SampledObjective(sampler, item_features(), STANDARD)
     losses, _ = make_step(model, objective)(make_batch(users, items, None))
     scores = scores_of(model, users)
     first = torch.stack(
@@ -172,7 +180,7 @@ def test_a_batch_of_one_item_has_loss_0_where_hits_are_masked() -> None:
 def test_unmasked_repeats_of_the_positive_bound_the_loss_from_below() -> None:
     # The item stands in the batch 3 times, the own column counts once: at best ln 3.
     model = make_model()
-    objective = in_batch(mask_accidental_hits=False)
+    objective = in_batch(masked=False)
     losses, _ = make_step(model, objective)(make_batch([0, 1, 2], [3, 3, 3], None))
     assert_close(losses, torch.full((3,), float(np.log(3))))
 
@@ -188,8 +196,7 @@ def test_draws_come_from_the_runs_own_stream() -> None:
     objective = SampledObjective(
         WithReplacementSampler(UniformProposal(5), num_sampled=3),
         item_features(),
-        corrected=True,
-        mask_accidental_hits=True,
+        STANDARD,
     )
     batch = make_batch([0, 1, 2], [0, 1, 2], None)
     torch.manual_seed(1)
