@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import check_positive
-from recsys.losses import softmax_core as core
 from recsys.losses.sample_logits import SampleLogits, compute_sample_logits
+from recsys.losses.softmax_core import check_optional
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def refined_softmax_terms(
             positive_weights=positive_weights,
             remove_accidental_hits=True,
         )
-        core.check_optional("positive_log_q", positive_log_q, *positive_rows.shape)
+        check_optional("positive_log_q", positive_log_q, *positive_rows.shape)
         return _combine(logits, positive_log_q - math.log(num_draws), math.log(num_draws))
 
 
@@ -175,40 +175,37 @@ def _combine(
 ) -> RefinedTerms:
     shape = logits.positive_logits.shape
     positive_logits = logits.positive_logits.reshape(len(logits.queries), -1)  # [B, T]
-    targets = _targets(logits.positive_weights, positive_logits)
+    if logits.positive_weights is None:
+        targets = torch.full_like(positive_logits, 1 / positive_logits.shape[1])
+    else:
+        targets = logits.positive_weights.reshape(positive_logits.shape)
     padding = targets == 0
     num_negatives = logits.count_left()  # [B]
-    empty = num_negatives == 0
-    # The sampled logits hold - log Q - log(num_draws).
-    log_negatives = logits.log_sum() + log_num_draws
+    empty = num_negatives[:, None] == 0  # [B, 1]
     drawn = positive_log_probability.reshape(padding.shape).exp().masked_fill(padding, 0)
-    log_negatives = log_negatives + torch.log1p(-drawn.sum(dim=1)).to(log_negatives.dtype)
+    log_rest = torch.log1p(-drawn.sum(dim=1)) + log_num_draws  # the sampled logits hold - log_q
+    log_negatives = (logits.log_sum() + log_rest.to(positive_logits.dtype))[:, None]
     log_negatives = log_negatives.masked_fill(empty, 0)
-    loss = log_negatives[:, None] - positive_logits
-    loss = loss.masked_fill(padding | empty[:, None], 0)
+    loss = (log_negatives - positive_logits).masked_fill(padding | empty, 0)
     with torch.no_grad():
-        log_mean = log_negatives - num_negatives.to(log_negatives.dtype).log()
-        log_mean = log_mean.masked_fill(empty, float("-inf"))
-        log_probability = _log_probability(positive_logits, padding, log_mean)
-        probability = log_probability.exp()
-        # target - probability * sum of targets, without the difference of what is nearly equal.
+        log_mean = log_negatives - num_negatives[:, None].to(positive_logits.dtype).log()
+        probability, complement = _shares(
+            positive_logits.masked_fill(padding, float("-inf")),
+            log_mean.masked_fill(empty, float("-inf")),
+        )
+        # target - probability * sum of targets, without a difference of what is nearly equal.
         others = targets.sum(dim=1, keepdim=True) - targets
-        weight = -log_probability.expm1() * targets - probability * others
-        weight = weight.masked_fill(padding | empty[:, None], 0)
+        weight = complement * targets - probability * others
+        weight = weight.masked_fill(padding | empty, 0)
     return RefinedTerms(
         loss.reshape(shape), weight.reshape(shape), probability.reshape(shape), num_negatives
     )
 
 
-def _targets(positive_weights: Tensor | None, positive_logits: Tensor) -> Tensor:
-    if positive_weights is None:
-        return torch.full_like(positive_logits, 1 / positive_logits.shape[1])
-    return positive_weights.reshape(positive_logits.shape)
-
-
-def _log_probability(positive_logits: Tensor, padding: Tensor, log_mean: Tensor) -> Tensor:
-    """Give the log of each positive's share beside the others and the mean: [B, T]."""
-    logits = positive_logits.masked_fill(padding, float("-inf"))
-    log_z = torch.logaddexp(core.log_sum(logits), log_mean)
-    log_z = log_z.masked_fill(log_z == float("-inf"), 0)  # padding alone: -inf less -inf is NaN
-    return logits - log_z[:, None]
+def _shares(positive_logits: Tensor, log_mean: Tensor) -> tuple[Tensor, Tensor]:
+    """Give each positive's share in the softmax over [B, T] and [B, 1], and 1 less it: [B, T]."""
+    logits = torch.cat([positive_logits, log_mean], dim=1)  # [B, T + 1]
+    nothing = (logits == float("-inf")).all(dim=1, keepdim=True)  # padding alone, and no negative
+    shares = logits.masked_fill(nothing, 0).softmax(dim=1).masked_fill(nothing, 0)
+    of_others = 1 - torch.eye(logits.shape[1], dtype=shares.dtype, device=shares.device)
+    return shares[:, :-1], (shares @ of_others)[:, :-1]
