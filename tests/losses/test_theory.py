@@ -5,13 +5,12 @@ embeddings are scores. Expectations are exact sums, so that tolerances are those
 """
 
 import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
@@ -20,12 +19,8 @@ from recsys.foundations import make_generator
 from recsys.losses import (
     bpr_loss,
     effective_sample_size,
-    full_logistic_loss,
     full_softmax_loss,
     importance_sampling_loss,
-    negative_sampling_loss,
-    noise_contrastive_loss,
-    sampled_logistic_loss,
     sampled_softmax_loss,
 )
 from recsys.sampling import (
@@ -70,17 +65,15 @@ def ways_of_coins() -> Ways:
     return Ways(chances, targets, torch.arange(C).expand(len(mask), C), mask, q.log())
 
 
-def ways_of_draws(size: int = 3) -> Ways:
-    """So many draws with replacement, repeats kept; Q is size * q."""
+def ways_of_draws() -> Ways:
+    """Three draws with replacement, repeats kept; Q is 3 q."""
+    size = 3
     q = torch.tensor([0.5, 0.2, 0.05, 0.25], dtype=torch.float64)
     rows = torch.tensor(list(itertools.product(range(C), repeat=size))).repeat(C, 1)
     targets = torch.arange(C).repeat_interleave(C**size)
     chances = P[targets] * q[rows].prod(dim=1)
     mask = torch.ones_like(rows, dtype=torch.bool)
     return Ways(chances, targets, rows, mask, (size * q).log())
-
-
-WAYS = {"coins": ways_of_coins(), "draws": ways_of_draws()}
 
 
 def losses_of(
@@ -91,9 +84,6 @@ def losses_of(
     temperature: float,
 ) -> Tensor:
     """Give the loss of every way: [N]."""
-    log_qs = {} if log_q is None else {"positive_log_q": log_q[ways.targets]}
-    if log_q is not None:
-        log_qs["sampled_log_q"] = log_q[ways.rows]
     return loss(
         torch.ones(len(ways.targets), 1, dtype=torch.float64),
         scores[ways.targets, None],
@@ -101,8 +91,9 @@ def losses_of(
         positive_rows=ways.targets,
         sampled_rows=ways.rows,
         sampled_mask=ways.mask,
+        positive_log_q=None if log_q is None else log_q[ways.targets],
+        sampled_log_q=None if log_q is None else log_q[ways.rows],
         temperature=temperature,
-        **log_qs,
     )
 
 
@@ -119,7 +110,6 @@ def mean_gradient(
     return torch.autograd.grad((losses * ways.chances).sum(), [leaf])[0]
 
 
-uncorrected_softmax_loss = partial(sampled_softmax_loss, positive_log_q=None, sampled_log_q=None)
 hits_kept_softmax_loss = partial(sampled_softmax_loss, remove_accidental_hits=False)
 
 
@@ -142,7 +132,7 @@ def test_the_full_softmax_gradient_is_the_models_share_less_the_targets() -> Non
 def test_the_corrected_softmax_is_the_posterior_of_the_target_given_the_candidates() -> None:
     # Of all the ways to the same set of candidates (target and sample), the share in which a given
     # one is the target is what the softmax at F = log P + K gives it.
-    ways = WAYS["coins"]
+    ways = ways_of_coins()
     losses = losses_of(sampled_softmax_loss, ways, P.log() + 3, ways.log_q, 1.0)
     sets = ways.mask | torch.nn.functional.one_hot(ways.targets, C).bool()
     keys = (sets * 2 ** torch.arange(C)).sum(dim=1)
@@ -153,20 +143,20 @@ def test_the_corrected_softmax_is_the_posterior_of_the_target_given_the_candidat
 
 
 def test_with_replacement_log_p_is_the_optimum_where_hits_stay() -> None:
-    ways = WAYS["draws"]
+    ways = ways_of_draws()
     assert_zero(mean_gradient(hits_kept_softmax_loss, ways, P.log() + 3, ways.log_q))
     assert mean_gradient(sampled_softmax_loss, ways, P.log() + 3, ways.log_q).norm() > 0.005
 
 
 def test_without_correction_the_optimum_is_the_log_of_p_over_q() -> None:
-    ways = WAYS["coins"]
-    assert_zero(mean_gradient(uncorrected_softmax_loss, ways, P.log() - ways.log_q, None))
-    assert mean_gradient(uncorrected_softmax_loss, ways, P.log(), None).norm() > 0.05
+    ways = ways_of_coins()
+    assert_zero(mean_gradient(sampled_softmax_loss, ways, P.log() - ways.log_q, None))
+    assert mean_gradient(sampled_softmax_loss, ways, P.log(), None).norm() > 0.05
 
 
 def test_log_q_divided_by_the_temperature_moves_the_optimum_by_a_power_of_q() -> None:
     # (s - log Q) / tau = log P - log Q + K is s / tau = log P + (1 / tau - 1) log Q + K.
-    ways, temperature = WAYS["coins"], 0.25
+    ways, temperature = ways_of_coins(), 0.25
     wrong = ways.log_q / temperature
     right_scores = temperature * (P.log() + 3)
     wrong_scores = temperature * (P.log() + 3 * ways.log_q)
@@ -176,78 +166,17 @@ def test_log_q_divided_by_the_temperature_moves_the_optimum_by_a_power_of_q() ->
     assert gradient(right_scores, wrong).norm() > 0.05
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_negative_sampling_is_trained_towards_the_log_of_p_over_q(way: str) -> None:
-    scores = P.log() - WAYS[way].log_q
-    assert_zero(mean_gradient(negative_sampling_loss, WAYS[way], scores, None))
+def test_bpr_over_several_draws_is_off_by_what_the_removal_of_hits_leaves() -> None:
+    # Of 3 draws without those of the target a, what is left (if anything) is b in the mean share
+    # q(b) / (1 - q(a)), and something is left with chance 1 - q(a)^3.
+    def bpr(*embeddings: Tensor, **arguments: Any) -> Tensor:
+        kept = {k: v for k, v in arguments.items() if not k.endswith("log_q")}
+        return bpr_loss(*embeddings, **kept)
 
-
-@pytest.mark.parametrize("way", WAYS)
-def test_noise_contrastive_estimation_is_trained_towards_log_p(way: str) -> None:
-    ways = WAYS[way]
-    assert_zero(mean_gradient(noise_contrastive_loss, ways, P.log(), ways.log_q))
-    # Q stated twice too large: the scores take up the constant, which a softmax would ignore.
-    doubled = ways.log_q + math.log(2)
-    assert_zero(mean_gradient(noise_contrastive_loss, ways, P.log() + math.log(2), doubled))
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_sampled_logistic_is_trained_towards_the_log_odds(way: str) -> None:
-    ways = WAYS[way]
-    assert_zero(mean_gradient(sampled_logistic_loss, ways, P.logit(), ways.log_q))
-
-
-def test_full_logistic_is_trained_towards_the_log_odds() -> None:
-    leaf = P.logit().requires_grad_()
-    losses = full_logistic_loss(
-        torch.ones(C, 1, dtype=torch.float64),
-        leaf[:, None],
-        positive_rows=torch.arange(C),
-        temperature=1.0,
-    )
-    assert_zero(torch.autograd.grad((losses * P).sum(), [leaf])[0])
-
-
-def test_bpr_is_trained_towards_the_log_of_p_over_q() -> None:
-    ways = ways_of_draws(size=1)
-    assert_zero(mean_gradient(bpr_loss, ways, P.log() - ways.log_q, None))
-
-
-def importance_sampling_bias(scores: Tensor, q: Tensor, size: int) -> Tensor:
-    """Give the expected gradient over all samples less the full softmax's: [3], exact.
-
-    n copies of a column are one column with Q / n, so that a sample is three columns.
-    """
-    counts = torch.tensor(
-        [(a, b, size - a - b) for a in range(size + 1) for b in range(size + 1 - a)]
-    ).double()  # [N, 3]
-    log_ways = math.lgamma(size + 1) - torch.lgamma(counts + 1).sum(dim=1)
-    chances = (log_ways + (counts * q.log()).sum(dim=1)).exp()  # [N]
-    leaf = scores.clone().requires_grad_()
-    losses = importance_sampling_loss(
-        torch.ones(len(counts), 1, dtype=torch.float64),
-        leaf[:1].expand(len(counts), 1),
-        leaf.expand(len(counts), 3)[..., None],
-        sampled_log_q=(size * q / counts.clamp(min=1)).log(),
-        sampled_mask=counts > 0,
-        temperature=1.0,
-    )
-    (gradient,) = torch.autograd.grad((losses * chances).sum(), [leaf])
-    target = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
-    return gradient - (torch.softmax(scores, dim=0) - target)
-
-
-def test_the_bias_of_importance_sampling_tends_to_what_its_formula_says() -> None:
-    # -1/S * sum of p^2 / q * (f - mean of f), with f the indicator of each candidate.
-    scores = torch.tensor([0.3, -0.4, 0.9], dtype=torch.float64)
-    q = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
-    p = torch.softmax(scores, dim=0)
-    limit = -(p.square() / q - p * (p.square() / q).sum())
-    small, large = (
-        (size * importance_sampling_bias(scores, q, size) - limit).norm() for size in (25, 100)
-    )
-    assert large < 0.03 * limit.norm()
-    assert float(small / large) == pytest.approx(4, rel=0.25)  # the next term is one of 1 / S^2
+    ways = ways_of_draws()
+    q = ways.log_q.exp() / 3
+    scores = P.log() - q.log() + ((1 - q**3) / (1 - q)).log()
+    assert_zero(mean_gradient(bpr, ways, scores, None))
 
 
 def test_a_sample_in_proportion_to_q_is_worth_s_over_one_plus_chi_square() -> None:

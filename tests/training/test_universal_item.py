@@ -124,4 +124,4 @@ def test_the_item_that_everyone_takes_ranks_as_the_correction_says(
     ranks = lists.loc[lists["item_id"] == "universal", "rank"]
     assert (ranks == rank).mean() > 0.95
     # log 4 = 1.386 and log(19/4) = 1.558 lie 0.172 apart.
-    assert gap_to_own_group(lists) == pytest.approx(gap, abs=0.08)
+    assert gap_to_own_group(lists) == pytest.approx(gap, abs=0.085)
