@@ -251,8 +251,8 @@ def test_equals_the_loss_written_term_by_term(
     )
     assert_close(actual, expected, rtol=1e-10, atol=1e-11)
     gradients = take_gradients(actual, actual_leaves), take_gradients(expected, leaves)
-    for one, other in zip(*gradients, strict=True):
-        assert_close(one, other.reshape(one.shape), rtol=1e-9, atol=1e-10)
+    for gradient, wanted in zip(*gradients, strict=True):
+        assert_close(gradient, wanted.reshape(gradient.shape), rtol=1e-9, atol=1e-10)
 
 
 @every_estimator

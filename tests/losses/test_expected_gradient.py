@@ -6,6 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -17,6 +19,7 @@ from recsys.sampling import (
     InBatchSampler,
     MixedSampler,
     PopularityProposal,
+    Proposal,
     Sampler,
     UniformProposal,
     WithReplacementSampler,
@@ -71,28 +74,50 @@ def full_gradient(scores: Tensor, positive: int) -> Tensor:
     return torch.autograd.grad(losses.sum(), [leaf])[0]
 
 
-P = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)
-Q = torch.tensor([0.9, 0.2, 0.5, 0.7], dtype=torch.float64)
+def expected_gradient_of_coins(
+    scores: Tensor, probability: Tensor, chances: Tensor, log_q: Tensor
+) -> Tensor:
+    """Give the mean gradient over y ~ P and over every sample: [4], exact.
 
-
-def expected_gradient_of_coins(log_q: Tensor) -> Tensor:
-    """Give the mean gradient at scores log P + 3 over y ~ P and over every sample.
-
-    Each candidate enters the sample on its own coin, with chance Q.
+    Each candidate enters the sample on its own coin; the mask tells which have.
     """
-    total = torch.zeros(4, dtype=torch.float64)
-    for positive, coins in itertools.product(range(4), itertools.product([0, 1], repeat=4)):
-        entered = torch.tensor(coins, dtype=torch.bool)
-        chance = P[positive] * torch.where(entered, Q, 1 - Q).prod()
-        rows = entered.nonzero().squeeze(1)
-        total += chance * score_gradient(P.log() + 3, positive, rows, log_q)
-    return total
+    entered = torch.tensor([*itertools.product([False, True], repeat=4)]).repeat(4, 1)  # [64, 4]
+    positives = torch.arange(4).repeat_interleave(16)
+    weights = torch.where(entered, chances, 1 - chances).prod(dim=1) * probability[positives]
+    leaf = scores.clone().requires_grad_()
+    losses = sampled_softmax_loss(
+        torch.ones(64, 1, dtype=torch.float64),
+        leaf[positives][:, None],
+        leaf[:, None],
+        positive_rows=positives,
+        sampled_rows=torch.arange(4),
+        positive_log_q=log_q[positives],
+        sampled_log_q=log_q,
+        temperature=1.0,
+        sampled_mask=entered,
+    )
+    return torch.autograd.grad((losses * weights).sum(), [leaf])[0]
+
+
+four_shares = st.lists(st.floats(0.01, 1), min_size=4, max_size=4)
+
+
+@given(shares=four_shares, chances=four_shares, constant=st.floats(-5, 5))
+def test_log_p_and_any_constant_is_the_optimum_with_independent_inclusion(
+    shares: list[float], chances: list[float], constant: float
+) -> None:
+    p, q = (torch.tensor(one, dtype=torch.float64) for one in (shares, chances))
+    p = p / p.sum()
+    actual = expected_gradient_of_coins(p.log() + constant, p, q, q.log())
+    assert_close(actual, torch.zeros_like(actual), rtol=0, atol=1e-14)
 
 
 def test_log_p_is_the_optimum_under_the_correction_and_only_then() -> None:
-    zero = torch.zeros(4, dtype=torch.float64)
-    assert_close(expected_gradient_of_coins(Q.log()), zero, rtol=0, atol=1e-14)
-    assert expected_gradient_of_coins(zero).norm() > 0.05
+    p = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)
+    q = torch.tensor([0.9, 0.2, 0.5, 0.7], dtype=torch.float64)
+    assert expected_gradient_of_coins(p.log() + 3, p, q, q.log()).norm() < 1e-14
+    assert expected_gradient_of_coins(p.log(), p, q, torch.zeros_like(q)).norm() > 0.05
+    assert expected_gradient_of_coins(1.5 * p.log(), p, q, q.log()).norm() > 0.05
 
 
 def expected_gradient(scores: Tensor, size: int, *, remove_hits: bool) -> Tensor:
@@ -160,7 +185,7 @@ def large_draw_error(sampler: Sampler, corrected_as: Sampler | None = None) -> f
 
 
 def make_samplers() -> list[Sampler]:
-    proposals = [
+    proposals: list[Proposal] = [
         UniformProposal(len(COUNTS)),
         PopularityProposal(COUNTS, alpha=0.75),
         PopularityProposal(COUNTS, alpha=-0.5),

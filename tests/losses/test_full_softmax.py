@@ -91,6 +91,41 @@ def test_spreads_the_target_over_several_positives() -> None:
     assert_close(actual, (each * weights).sum(dim=1))
 
 
+@given(rows=st.integers(1, 6), columns=st.integers(1, 14), seed=st.integers(0, 2**16))
+def test_a_masked_candidate_leaves_the_denominator_but_never_a_positive(
+    rows: int, columns: int, seed: int
+) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    inputs = make_inputs(seed=seed)
+    positives = torch.rand(5, 13, generator=rng).argsort(dim=1)[:, :3]
+    weights = torch.randint(2, (5, 3), generator=rng).double()  # some are padding
+    mask = torch.rand(5, 13, generator=rng) < 0.5
+    given_mask = mask.clone()
+    losses = full_softmax_loss(
+        **inputs | {"positive_rows": positives},
+        positive_weights=weights,
+        catalogue_mask=mask,
+        row_block_size=rows,
+        catalogue_block_size=columns,
+    )
+    scores = inputs["query_embeddings"] @ inputs["catalogue_embeddings"].T
+    logits = (scores + inputs["catalogue_biases"]) / 0.5
+    for b, own in enumerate(positives):
+        stay = mask[b].clone()
+        stay[own[weights[b] > 0]] = True
+        kept = weights[b] > 0
+        expected = (logits[b][stay].logsumexp(dim=0) - logits[b][own[kept]]) * weights[b][kept]
+        if kept.any():
+            assert_close(losses[b], expected.sum(), rtol=1e-12, atol=1e-12)
+    assert torch.equal(mask, given_mask)
+
+
+def test_a_mask_without_weights_keeps_every_positive() -> None:
+    inputs = make_inputs()
+    nothing = torch.zeros(5, 13, dtype=torch.bool)
+    assert full_softmax_loss(**inputs, catalogue_mask=nothing).abs().max() < 1e-14
+
+
 def test_keeping_and_recomputing_the_exponentials_give_the_same_gradients() -> None:
     # One query more takes 4097 x 4096 past the 2^24 that are kept; its weight is 0.
     inputs = make_inputs(batch=4097, candidates=4096)
@@ -149,6 +184,7 @@ def test_names_the_argument_that_is_wrong() -> None:
         ("positive_rows", (4, 2)),
         ("positive_weights", (5, 2)),
         ("catalogue_biases", (12,)),
+        ("catalogue_mask", (5, 12)),
     ):
         wrong = inputs | {name: torch.zeros(shape, dtype=torch.int64)}
         with pytest.raises(ShapeError, match=f"`{name}` must have shape"):

@@ -23,7 +23,7 @@ def make_leaves(*, batch: int = 3, candidates: int = 6, seed: int = 0) -> tuple[
     return queries.requires_grad_(), catalogue.requires_grad_()
 
 
-def make_positives(num: int, seed: int) -> dict[str, Tensor]:
+def make_positives(num: int, seed: int) -> dict[str, Any]:
     """Give `num` different positives for each of three queries, and targets; one is padding."""
     rng = torch.Generator().manual_seed(seed)
     rows = torch.rand(3, 6, generator=rng).argsort(dim=1)[:, :num]

@@ -43,6 +43,27 @@ def test_equals_the_full_softmax_when_every_candidate_is_sampled_once() -> None:
     assert_close(sampled_softmax_loss(**inputs), -full[torch.arange(3), rows])
 
 
+def test_spreads_the_target_over_several_positives_as_the_full_softmax_does() -> None:
+    inputs = make_inputs(sampled=6)
+    catalogue, rows = inputs["sampled_embeddings"], torch.tensor([[5, 1], [0, 3], [2, 2]])
+    weights = torch.tensor([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])  # the last is padding
+    inputs |= {"positive_embeddings": catalogue[rows], "positive_rows": rows}
+    inputs |= {"sampled_rows": torch.arange(6), "positive_log_q": None, "sampled_log_q": None}
+    full = torch.log_softmax(inputs["query_embeddings"] @ catalogue.T / 0.5, dim=1)
+    expected = -(full.gather(1, rows) * weights).sum(dim=1)
+    assert_close(sampled_softmax_loss(**inputs, positive_weights=weights), expected)
+
+
+def test_a_masked_candidate_is_as_if_it_had_not_been_drawn() -> None:
+    inputs = make_inputs(batch=2)
+    mask = torch.tensor([[True, False, True, True, False], [True, True, True, True, True]])
+    names = ("sampled_embeddings", "sampled_rows", "sampled_log_q")
+    left = inputs | {name: inputs[name][mask[0]] for name in names}
+    actual = sampled_softmax_loss(**inputs, sampled_mask=mask)
+    assert_close(actual[0], sampled_softmax_loss(**left)[0])
+    assert_close(actual[1], sampled_softmax_loss(**inputs)[1])
+
+
 def test_equals_the_value_worked_by_hand() -> None:
     # Inner products 1, 0, -1. Q = 1/2 for the positive, 1/4 for the others, so the softmax
     # weights are 2e, 4, 4/e and the loss is ln(1 + 2/e + 2/e^2) = 0.69636.
