@@ -50,6 +50,8 @@ def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
         item_counts=dataset.items.counts[: dataset.num_items],
         sparse=needs_sparse_gradients(config.optimizer.name),
     )
+    if config.model.item_bias_start == "log_popularity":
+        model.start_at_popularity(dataset.items.counts[: dataset.num_items])
     return model.to(choose_device(config.trainer.device))
 
 

@@ -112,6 +112,7 @@ class ModelConfig:
     normalization: str = MISSING  # between hidden layers
     normalize: bool = MISSING  # outputs of length 1: cosine in place of the inner product
     item_bias: bool = MISSING
+    item_bias_start: str = MISSING
     feature_dropout: float = MISSING  # trains the row that unknown categories share
     init_std: float = MISSING
     temperature: TemperatureConfig = MISSING
@@ -126,6 +127,9 @@ class ModelConfig:
         one_of("model.normalization", self.normalization, ("none", "batch_norm", "layer_norm"))
         share("model.feature_dropout", self.feature_dropout)
         above("model.init_std", self.init_std, 0)
+        one_of("model.item_bias_start", self.item_bias_start, ("zero", "log_popularity"))
+        if self.item_bias_start == "log_popularity" and not self.item_bias:
+            raise ConfigError("model.item_bias_start=log_popularity needs model.item_bias=true.")
         history = self.user_tower.history
         if history.encoder != "none" and history.table == "shared" and not self.item_tower.use_id:
             raise ConfigError(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recsys.data import FeatureSchema, FeatureTable
-from recsys.foundations import ArgumentError, ShapeError, check_shape
+from recsys.foundations import ArgumentError, ConfigError, ShapeError, check_shape
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.feature_encoder import to_tensor
 from recsys.models.inputs import QueryInputs
@@ -110,6 +110,29 @@ class TwoTower(nn.Module):
         # The small number keeps the gradient finite at zero; at length 1 it is below rounding.
         squares = embeddings.square().sum(dim=1, keepdim=True)
         return embeddings * torch.rsqrt(squares + 1e-8)
+
+    @torch.no_grad()
+    def start_at_popularity(self, item_counts: NDArray[np.int64]) -> None:
+        """Let the item biases begin at the log of the items' shares of the training events.
+
+        With the vectors near 0 the model then begins as the unigram model, which a loss that is
+        trained towards log P or log-odds would else have to learn first. An item without events
+        begins as one with half an event.
+
+        Args:
+            item_counts: [num_items].
+
+        Raises:
+            ConfigError: The model has no item biases.
+            ShapeError: There is not one count an item.
+        """
+        if self.item_tower.bias is None:
+            raise ConfigError("model.item_bias must be true for biases to begin anywhere.")
+        check_shape("item_counts", item_counts, self.item_tower.rows.num_ids)
+        counts = np.append(np.maximum(item_counts, 0.5), 0.5)  # the last: unknown items
+        shares = torch.from_numpy(counts / counts[:-1].sum())
+        biases = (shares.log() * self.temperature().detach().double().cpu())[:, None]
+        self.item_tower.bias.weight.copy_(biases)
 
     def tables(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Give name and values of each embedding table, the parameters with sparse gradients."""
