@@ -40,19 +40,28 @@ def apply_threads(config: StageConfig) -> None:
 
 def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
     """Build the two towers, on the device that trains them."""
+    sparse = needs_sparse_gradients(config.optimizer.name)
+    model = build_fresh_model(config.model, dataset, sparse=sparse)
+    return model.to(choose_device(config.trainer.device))
+
+
+def build_fresh_model(
+    config: schema_model.ModelConfig, dataset: PreparedDataset, *, sparse: bool
+) -> TwoTower:
+    """Build the two towers with their first values."""
     model = build_two_tower(
-        build_model_spec(config.model),
+        build_model_spec(config),
         num_users=dataset.num_users,
         num_items=dataset.num_items,
         user_schema=dataset.users.features.schema,
         item_schema=dataset.items.features.schema,
         context_schema=dataset.context_schema,
         item_counts=dataset.items.counts[: dataset.num_items],
-        sparse=needs_sparse_gradients(config.optimizer.name),
+        sparse=sparse,
     )
-    if config.model.item_bias_start == "log_popularity":
+    if config.item_bias_start == "log_popularity":
         model.start_at_popularity(dataset.items.counts[: dataset.num_items])
-    return model.to(choose_device(config.trainer.device))
+    return model
 
 
 def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:

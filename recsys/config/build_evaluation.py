@@ -53,12 +53,7 @@ def evaluate_as_set(config: EvaluateConfig) -> Report:
             level=config.evaluation.confidence,
         )
     bundle = read_bundle(Path(str(config.bundle)))
-    dataset = read_prepared(_dataset_of(bundle, config.dataset_dir))
-    if dataset.fingerprint != bundle.dataset_fingerprint:
-        raise ConfigError(
-            f"bundle={bundle.path} was not trained on dataset_dir={dataset.path}: their "
-            "fingerprints differ."
-        )
+    dataset = dataset_of_bundle(bundle, config.dataset_dir)
     return _evaluate(
         config.evaluation, config.k, dataset, bundle.model, bundle.index, seed=config.seed
     )
@@ -87,7 +82,26 @@ def _evaluate(
     )
 
 
-def _dataset_of(bundle: Bundle, dataset_dir: str | None) -> Path:
+def dataset_of_bundle(bundle: Bundle, dataset_dir: str | None) -> PreparedDataset:
+    """Read the data set that a bundle was trained on.
+
+    Args:
+        bundle: The bundle.
+        dataset_dir: Where it lies; None: where it lay then.
+
+    Raises:
+        ConfigError: It is not there, or it is another one.
+    """
+    dataset = read_prepared(_folder_of_dataset(bundle, dataset_dir))
+    if dataset.fingerprint != bundle.dataset_fingerprint:
+        raise ConfigError(
+            f"bundle={bundle.path} was not trained on dataset_dir={dataset.path}: their "
+            "fingerprints differ."
+        )
+    return dataset
+
+
+def _folder_of_dataset(bundle: Bundle, dataset_dir: str | None) -> Path:
     if dataset_dir is not None:
         return Path(dataset_dir)
     noted = bundle.manifest["provenance"].get("dataset_dir")
