@@ -47,7 +47,7 @@ def take_gradients(losses: Tensor, leaves: list[Tensor]) -> list[Tensor]:
     return list(torch.autograd.grad((losses * weights).sum(), leaves))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     rows=st.integers(1, 6),
     columns=st.integers(1, 14),
