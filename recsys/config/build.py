@@ -7,7 +7,7 @@ from typing import Any
 from torch.optim import Optimizer
 
 from recsys.config import schema_model, schema_training
-from recsys.config.build_objective import build_objective
+from recsys.config.build_objective import build_objective, searches_while_training
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
 from recsys.data import PreparedDataset, TrainingBatches
@@ -29,7 +29,7 @@ from recsys.training import (
 
 # Groups and keys that may differ between a run and its resumption: none of them shapes a step.
 # What shapes the data is held by the dataset's fingerprint.
-_FREE = ("tracking.", "evaluation.", "index.", "dataset.", "split.", "features.")
+_FREE = ("tracking", "evaluation", "index", "dataset", "split", "features")
 _FREE_KEYS = ("run_dir", "resume", "threads", "dataset_dir", "trainer.epochs", "trainer.patience")
 
 
@@ -187,12 +187,14 @@ def build_checkpoints(
 ) -> CheckpointStore:
     """Build the run's checkpoints, which refuse to go on with other settings.
 
-    More epochs than at first are fine, but not where they change the learning rate of every step.
+    More epochs than at first are fine, but not where they change the learning rate of every step;
+    and so is another index, but not where hard negatives are found by it.
     """
+    free = set(_FREE) - ({"index"} if searches_while_training(config.loss) else set())
     settings = {
         key: value
         for key, value in flatten(config).items()
-        if not key.startswith(_FREE) and key not in _FREE_KEYS
+        if key.partition(".")[0] not in free and key not in _FREE_KEYS
     }
     if config.optimizer.schedule != "constant":
         settings["trainer.epochs"] = config.trainer.epochs

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import torch
 
 from recsys.config import schema_loss as loss_schema
 from recsys.config import schema_sampling as sampling_schema
@@ -96,14 +97,14 @@ class _Builder:
         raise ConfigError(f"loss is of no known kind: {type(self._config.loss).__name__}.")
 
     def _softmax(self, loss: loss_schema.CorrectedLossConfig) -> Objective:
-        popularity = self._popularity()
+        names, popularity = streams_of(loss), self._popularity()
         streams = {
             "in_batch": lambda: InBatchSampler(popularity),
             "drawn": lambda: self._drawn(num_sampled(loss)),
             "memory": lambda: self._memory(popularity),
             "hard": self._hard,
         }
-        samplers = [streams[name]() for name in streams_of(loss)]
+        samplers = [streams[name]() for name in names]
         known = None
         if loss.mask_known_positives:
             known = KnownPositives(self._dataset.train, self._dataset.num_items)
@@ -111,13 +112,13 @@ class _Builder:
             samplers[0] if len(samplers) == 1 else MixedSampler(samplers),
             self._features,
             _softmax_loss(loss),
-            popularity=popularity,
+            popularity=popularity if {"in_batch", "memory"} & set(names) else None,
             known_positives=known,
         )
 
     def _importance(self, loss: loss_schema.ImportanceSamplingConfig) -> Objective:
         growth = SampleGrowth(
-            min_ess=max(loss.min_ess, 1),  # one block is always worth one draw
+            min_ess=loss.min_ess,
             max_samples=loss.max_samples,
             ess_quantile=loss.ess_quantile,
         )
@@ -151,20 +152,22 @@ class _Builder:
             case sampling_schema.ProposalConfig(mode="deduplicated"):
                 return DeduplicatedSampler(self._proposal(), num_draws=size)
             case sampling_schema.ProposalConfig(mode="distinct"):
-                self._check_distinct(size)
-                return DistinctSampler(self._proposal(), num_sampled=size)
+                return self._distinct(size)
             case sampling_schema.ProposalConfig(mode="independent"):
                 return IndependentSampler(self._proposal(), num_sampled=size)
             case _:
                 return WithReplacementSampler(self._proposal(), num_sampled=size)
 
-    def _check_distinct(self, size: int) -> None:
-        available = self._dataset.num_items
+    def _distinct(self, size: int) -> DistinctSampler:
+        proposal = self._proposal()
+        everything = torch.arange(proposal.num_candidates)
+        available = int(torch.isfinite(proposal.log_probability(everything)).sum())
         if size > available // 2:
             raise ConfigError(
                 f"sampler.mode=distinct draws until loss.num_sampled={size} items differ; it must "
-                f"be at most half of the {available} items, {available // 2}."
+                f"be at most half of the {available} items that can be drawn, {available // 2}."
             )
+        return DistinctSampler(proposal, num_sampled=size)
 
     def _proposal(self) -> Proposal:
         match self._config.sampler:
@@ -247,6 +250,11 @@ def streams_of(loss: loss_schema.CorrectedLossConfig) -> list[str]:
             return ["drawn"]
         case _:
             return ["in_batch"]
+
+
+def searches_while_training(loss: loss_schema.LossConfig) -> bool:
+    """Tell whether steps draw from what the index group's index finds."""
+    return isinstance(loss, loss_schema.CorrectedLossConfig) and "hard" in streams_of(loss)
 
 
 def num_sampled(loss: loss_schema.CorrectedLossConfig) -> int:

@@ -3,16 +3,31 @@
 import dataclasses
 from typing import Any
 
+from recsys.config.groups import choice_of
 
-def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
-    """Flatten a dataclass to dotted keys; lists and dictionaries of values stay whole."""
+
+def flatten(config: Any) -> dict[str, Any]:
+    """Flatten a stage's settings to dotted keys; lists and dictionaries of values stay whole.
+
+    A group whose choices differ in their keys also has its own name as a key, with the choice:
+    `loss` is `in_batch`.
+    """
     flat: dict[str, Any] = {}
     for item in dataclasses.fields(config):
         value = getattr(config, item.name)
-        if dataclasses.is_dataclass(value):
-            flat |= flatten(value, f"{prefix}{item.name}.")
-        else:
-            flat[prefix + item.name] = to_plain(value)
+        choice = choice_of(item.name, value)
+        if choice is not None:
+            flat[item.name] = choice
+        flat |= _flatten(item.name, value)
+    return flat
+
+
+def _flatten(key: str, value: Any) -> dict[str, Any]:
+    if not dataclasses.is_dataclass(value):
+        return {key: to_plain(value)}
+    flat: dict[str, Any] = {}
+    for item in dataclasses.fields(value):
+        flat |= _flatten(f"{key}.{item.name}", getattr(value, item.name))
     return flat
 
 

@@ -15,17 +15,9 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from recsys.config import (
-    schema_baselines,
-    schema_benchmark,
-    schema_data,
-    schema_loss,
-    schema_model,
-    schema_sampling,
-    schema_stages,
-    schema_training,
-)
+from recsys.config import schema_stages
 from recsys.config.composition import explain, explain_group, quoted
+from recsys.config.groups import GROUPS, STAGES
 from recsys.foundations import ConfigError
 
 Config = TypeVar("Config", bound=schema_stages.StageConfig)
@@ -39,71 +31,13 @@ def _stamp() -> str:
 
 _STARTED = _stamp()  # one a process: a command composes its settings more than once
 
-_STAGES = {
-    "prepare": schema_stages.PrepareConfig,
-    "train": schema_stages.TrainConfig,
-    "evaluate": schema_stages.EvaluateConfig,
-    "recommend": schema_stages.RecommendConfig,
-    "neighbours": schema_stages.NeighboursConfig,
-    "index": schema_stages.ReindexConfig,
-    "serve": schema_stages.ServeConfig,
-    "baselines": schema_baselines.BaselinesConfig,
-    "benchmark": schema_benchmark.BenchmarkConfig,
-}
-_GROUPS: dict[str, dict[str, type]] = {
-    "dataset": {
-        "ml-100k": schema_data.Ml100kConfig,
-        "synthetic": schema_data.SyntheticConfig,
-        "table": schema_data.TableConfig,
-    },
-    "split": {"split": schema_data.SplitConfig},
-    "features": {"features": schema_data.FeaturesConfig},
-    "model": {"model": schema_model.ModelConfig},
-    "loss": {
-        "full_softmax": schema_loss.FullSoftmaxConfig,
-        "full_logistic": schema_loss.FullLogisticConfig,
-        "in_batch": schema_loss.InBatchConfig,
-        "sampled_softmax": schema_loss.SampledSoftmaxConfig,
-        "mixed": schema_loss.MixedConfig,
-        "negative_sampling": schema_loss.NegativeSamplingConfig,
-        "noise_contrastive": schema_loss.NoiseContrastiveConfig,
-        "sampled_logistic": schema_loss.SampledLogisticConfig,
-        "bpr": schema_loss.BprConfig,
-        "importance_sampling": schema_loss.ImportanceSamplingConfig,
-        "monte_carlo": schema_loss.MonteCarloConfig,
-        "exact_importance": schema_loss.ExactImportanceConfig,
-        "metropolis_hastings": schema_loss.MetropolisHastingsConfig,
-    },
-    "sampler": {
-        "uniform": schema_sampling.UniformConfig,
-        "log_uniform": schema_sampling.LogUniformConfig,
-        "popularity": schema_sampling.PopularityConfig,
-        "learned_unigram": schema_sampling.LearnedUnigramConfig,
-        "bigram": schema_sampling.BigramConfig,
-    },
-    "popularity": {
-        "exact": schema_sampling.ExactRateConfig,
-        "streaming": schema_sampling.StreamingRateConfig,
-        "count_min": schema_sampling.CountMinRateConfig,
-    },
-    "streams": {"streams": schema_sampling.StreamsConfig},
-    "optimizer": {"optimizer": schema_model.OptimizerConfig},
-    "trainer": {"trainer": schema_training.TrainerConfig},
-    "index": {"index": schema_training.IndexConfig},
-    "evaluation": {"evaluation": schema_training.EvaluationConfig},
-    "tracking": {
-        "mlflow": schema_training.MlflowConfig,
-        "none": schema_training.NoTrackingConfig,
-    },
-}
-
 
 def register_schemas() -> None:
     """Tell Hydra the schemas, under the names that the defaults lists use. Idempotent."""
     store = ConfigStore.instance()
-    for stage, schema in _STAGES.items():
+    for stage, schema in STAGES.items():
         store.store(name=f"{stage}_schema", node=schema)
-    for group, choices in _GROUPS.items():
+    for group, choices in GROUPS.items():
         for choice, schema in choices.items():
             store.store(group=group, name=f"{choice}_schema", node=schema)
     OmegaConf.register_new_resolver("started", lambda: _STARTED, replace=True)

@@ -22,6 +22,7 @@ from recsys.config.schema_loss import (
     InBatchConfig,
     LossConfig,
     MetropolisHastingsConfig,
+    MixedConfig,
 )
 from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_sampling import (
@@ -119,12 +120,24 @@ class TrainConfig(PrepareConfig):
     def __post_init__(self) -> None:
         """Check what excludes what."""
         super().__post_init__()
-        if type(self.loss) is InBatchConfig and self.trainer.batch_size == 1:
-            raise ConfigError(
-                "trainer.batch_size must be at least 2 for loss=in_batch, got 1: "
-                "a batch of one row has no negative."
-            )
+        if self.trainer.batch_size == 1:
+            _check_others(self.loss)
         _check_draws(self.loss, self.sampler)
+
+
+def _check_others(loss: LossConfig) -> None:
+    """Check that a row has negatives beside the batch's other rows."""
+    match loss:
+        case MixedConfig(streams=["in_batch"]):
+            name = "loss.streams=[in_batch]"
+        case InBatchConfig():
+            name = "loss=in_batch"
+        case _:
+            return
+    raise ConfigError(
+        f"trainer.batch_size must be at least 2 for {name}, got 1: "
+        "a batch of one row has no negative."
+    )
 
 
 def _check_draws(loss: LossConfig, sampler: SamplerConfig) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_positive, check_shape
+from recsys.foundations import ArgumentError, check_positive, check_shape
 from recsys.losses.effective_sample_size import WeightSums
 
 
@@ -41,37 +41,42 @@ def grow_row_samples(
         draw_block: From rows of the batch, [b] int64, to the log importance weights [b, N] of one
             more block of theirs; N is the same every time.
         num_rows: B.
-        min_ess: Effective sample size to reach; above 0.
-        max_samples: Most candidates a row; the first block is drawn whatever its size.
+        min_ess: Effective sample size to reach; at least 0, where one block is enough.
+        max_samples: Most candidates a row; at least 1. One block above it: none counts.
 
     Returns:
         What each row's sample is worth.
 
     Raises:
         ShapeError: A block has other rows than were asked for.
-        ArgumentError: `min_ess` or `max_samples` is not above 0, or a block is empty.
+        ArgumentError: A number is out of its range, or a block is empty.
 
     Source:
         "Adaptive importance sampling to accelerate training of a neural probabilistic language
         model", IEEE TNN 2008.
     """
-    check_positive("min_ess", min_ess)
+    if not min_ess >= 0:  # also refuses NaN
+        raise ArgumentError(f"`min_ess` must be at least 0, got {min_ess}.")
     check_positive("max_samples", max_samples)
     active = torch.arange(num_rows)
     num_samples, ess = torch.zeros(num_rows, dtype=torch.int64), torch.zeros(num_rows)
+    reached = torch.zeros(num_rows, dtype=torch.bool)
     sums: WeightSums | None = None
     drawn, width = 0, 0
-    while len(active) and (drawn == 0 or drawn + width <= max_samples):
+    while len(active) and drawn + width <= max_samples:
         block = draw_block(active)
         check_shape("draw_block(rows)", block, len(active), None)
         width = block.shape[1]
         check_positive("the width of a block", width)
+        if width > max_samples:
+            break
         added = WeightSums.of(block)
         sums = added if sums is None else sums.plus(added)
         drawn += width
         worth = sums.effective_sample_size()
         ess[active], num_samples[active] = worth.to(ess), drawn
-        short = worth < min_ess
+        reached[active] = worth >= min_ess
+        short = ~reached[active]
         active = active[short]
         sums = WeightSums(sums.log_peak[short], sums.total[short], sums.squares[short])
-    return GrownRows(num_samples, ess, ess >= min_ess)
+    return GrownRows(num_samples, ess, reached)

@@ -89,4 +89,5 @@ def grow_sample(
         raise ArgumentError("`blocks` must yield one block or more, got none.")
     ess = trace[-1] if trace else block.new_zeros(batch)
     ess_trace = torch.stack(trace) if trace else ess.new_zeros(0, batch)
-    return GrownSample(num_samples, ess, ess_trace, ess >= min_ess)
+    reached = (ess >= min_ess) & (num_samples > 0)
+    return GrownSample(num_samples, ess, ess_trace, reached)

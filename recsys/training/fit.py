@@ -181,13 +181,14 @@ def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str
     """Validate, write the epoch's record into the position, and move on to the next epoch."""
     position.epoch += 1
     validator, model = run.validator, run.step.model
+    draws = run.step.objective.statistics()
     record: dict[str, float] = {
         "epoch": position.epoch,
         "train_loss": position.mean_loss,
         "train_rows": position.rows,
         "temperature": float(model.temperature().detach()),
         "rows_per_second": rate,
-        **run.step.objective.statistics(),
+        **draws,
     }
     text = f"epoch {position.epoch}: loss {position.mean_loss:.4f}"
     scores = validator.measure(model)
@@ -200,6 +201,7 @@ def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str
             position.best_epoch, position.best_recall = position.epoch, recall
     if "perplexity" in scores:
         text += f", perplexity {scores['perplexity']:.1f}"
+    text += "".join(f", {name.replace('_', ' ')} {x:.4g}" for name, x in draws.items())
     position.records.append(record)
     position.start_epoch()
     log.info("%s, %.0f rows/s", text, rate)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, FormatError
+from recsys.foundations import ArgumentError, FormatError, check_positive
 from recsys.index import Index
 from recsys.sampling import DrawRequest, HardNegativeSampler, Sample
 
@@ -27,6 +27,9 @@ class RefreshedHardNegatives:
         num_sampled: Draws a query.
         num_top: m, at most C.
         refresh_steps: n, steps between refreshes.
+
+    Raises:
+        ArgumentError: One of the three numbers is below 1.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class RefreshedHardNegatives:
         num_top: int,
         refresh_steps: int,
     ) -> None:
+        check_positive("refresh_steps", refresh_steps)
         self._embed, self._build_index = embed, build_index
         self._num_top, self._refresh_steps = num_top, refresh_steps
         self._inner = HardNegativeSampler(self._search, num_sampled=num_sampled, num_top=num_top)
@@ -46,7 +50,11 @@ class RefreshedHardNegatives:
         self._index: Index | None = None
 
     def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:
-        """Draw [B, n] candidates; refresh before it where it is time."""
+        """Draw [B, n] candidates; refresh before it where it is time.
+
+        Raises:
+            ArgumentError: There are fewer than m candidates; see also `HardNegativeSampler`.
+        """
         if self._vectors is None or self._steps >= self._refresh_steps:
             self._refresh(self._embed())
             self._steps = 0
@@ -77,6 +85,11 @@ class RefreshedHardNegatives:
         self._refresh(state["vectors"].numpy())
 
     def _refresh(self, vectors: NDArray[np.float32]) -> None:
+        if len(vectors) < self._num_top:
+            raise ArgumentError(
+                f"`num_top` must be at most the number of candidates, {len(vectors)}, "
+                f"got {self._num_top}."
+            )
         self._vectors, self._index = vectors, self._build_index(vectors)
 
     def _search(self, query_embeddings: Tensor) -> Tensor:

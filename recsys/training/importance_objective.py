@@ -24,7 +24,7 @@ from recsys.sampling import Draw, Sampler, draw
 from recsys.training.drawn_candidates import embed_rows, request_draw
 from recsys.training.epoch_means import EpochMeans
 from recsys.training.objective import Catalogue
-from recsys.training.sampled_objective import under
+from recsys.training.state_parts import join_parts, split_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,13 +163,17 @@ class ImportanceObjective:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Give the state of sampler and statistics."""
-        sampler = {f"sampler.{name}": value for name, value in self._sampler.state_dict().items()}
-        return {**sampler, **self._means.state_dict()}
+        return join_parts(sampler=self._sampler.state_dict(), statistics=self._means.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Hand each part its state."""
-        self._sampler.load_state_dict(under(state, "sampler."))
-        self._means.load_state_dict(state)
+        """Hand each part its state.
+
+        Raises:
+            FormatError: It is of another loss or sampler.
+        """
+        sampler, statistics = split_parts(state, "sampler", "statistics")
+        self._sampler.load_state_dict(sampler)
+        self._means.load_state_dict(statistics)
 
 
 class _Blocks:
@@ -180,7 +184,8 @@ class _Blocks:
     ) -> None:
         self._model, self._features = model, features
         self._queries, self._positives = queries, positives
-        self._totals = queries.new_full((len(queries),), float("-inf"), dtype=torch.float32)
+        dtype = torch.promote_types(queries.dtype, torch.float32)
+        self._totals = queries.new_full((len(queries),), float("-inf"), dtype=dtype)
         self._counts = torch.zeros(len(queries), device=queries.device)
 
     def add(self, drawn: Draw, rows: Tensor) -> Tensor:
@@ -202,7 +207,7 @@ class _Blocks:
         self._counts[rows] += 1
         with torch.no_grad():
             formula = "be,ne->bn" if sampled.dim() == 2 else "be,bne->bn"
-            scores = torch.einsum(formula, queries, sampled).float()
+            scores = torch.einsum(formula, queries, sampled).to(total.dtype)
             return (scores / temperature - log_q).cpu()
 
     def losses(self) -> Tensor:

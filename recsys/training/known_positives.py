@@ -20,11 +20,14 @@ class KnownPositives:
         self._num_items = num_items
         self._pairs = np.unique(events.users * np.int64(num_items) + events.items)
 
-    def find_others(self, users: NDArray[np.int64], candidate_rows: Tensor) -> Tensor:
-        """Find candidates that the row's user has in training.
+    def find_others(
+        self, users: NDArray[np.int64], positive_rows: Tensor, candidate_rows: Tensor
+    ) -> Tensor:
+        """Find candidates that the row's user has in training besides the row's positive.
 
         Args:
             users: [B], user rows.
+            positive_rows: [B], int64; what becomes of hits of the positive is the loss's to say.
             candidate_rows: [K] or [B, K], int64, in the catalogue.
 
         Returns:
@@ -32,4 +35,5 @@ class KnownPositives:
         """
         pairs = users[:, None] * np.int64(self._num_items) + candidate_rows.numpy()  # [B, K]
         places = np.searchsorted(self._pairs, pairs).clip(max=len(self._pairs) - 1)
-        return torch.from_numpy(self._pairs[places] == pairs)
+        known = torch.from_numpy(self._pairs[places] == pairs)
+        return known & (candidate_rows != positive_rows[:, None])

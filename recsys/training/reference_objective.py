@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from recsys.data import FeatureTable, TrainingBatch
-from recsys.foundations import check_positive
+from recsys.foundations import TrainingError, check_positive
 from recsys.losses import exact_importance_weights, independent_chain, monte_carlo_loss
 from recsys.models import TwoTower
 from recsys.sampling import Proposal
 from recsys.training.drawn_candidates import embed_rows
 from recsys.training.epoch_means import EpochMeans
 from recsys.training.objective import Catalogue
+from recsys.training.state_parts import join_parts, split_parts
 
 
 class ReferenceObjective:
@@ -45,18 +46,14 @@ class ReferenceObjective:
         generator: torch.Generator,
     ) -> Tensor:
         """Compute the surrogate of each row: [B]."""
-        candidates = self._catalogue
-        weighed = self._weigh(model, query_embeddings.detach(), candidates, generator)
-        self._means.add(**weighed.statistics)
-        positive_rows = torch.from_numpy(batch.positives)
-        rows = torch.cat([positive_rows, weighed.rows])
-        positives, sampled = embed_rows(model, candidates.features, rows).tensor_split(
-            [len(positive_rows)]
+        weighed = self._weigh(
+            model, query_embeddings, torch.from_numpy(batch.positives), self._catalogue, generator
         )
+        self._means.add(**weighed.statistics)
         return monte_carlo_loss(
             query_embeddings,
-            positives,
-            sampled,
+            weighed.positive_embeddings,
+            weighed.sampled_embeddings,
             sampled_weights=weighed.weights,
             temperature=model.temperature(),
         )
@@ -71,24 +68,34 @@ class ReferenceObjective:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Give the state of the statistics; the draws have none."""
-        return self._means.state_dict()
+        return join_parts(statistics=self._means.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take up the statistics."""
-        self._means.load_state_dict(state)
+        """Take up the statistics.
+
+        Raises:
+            FormatError: It is of another loss.
+        """
+        [statistics] = split_parts(state, "statistics")
+        self._means.load_state_dict(statistics)
 
 
 @dataclass(frozen=True)
 class Weighed:
     """Candidates shared by the batch, with a weight for each query.
 
+    The weights are of the very vectors that are scored, also where dropout makes an item's vector
+    another one each time.
+
     Attributes:
-        rows: [S], int64, on the CPU.
+        positive_embeddings: [B, E].
+        sampled_embeddings: [S, E].
         weights: [B, S], on the queries' device; without a gradient.
         statistics: What the draw was like.
     """
 
-    rows: Tensor
+    positive_embeddings: Tensor
+    sampled_embeddings: Tensor
     weights: Tensor
     statistics: Mapping[str, Tensor | float]
 
@@ -102,9 +109,14 @@ class Weigh(Protocol):
         ...
 
     def __call__(
-        self, model: TwoTower, queries: Tensor, catalogue: Catalogue, generator: torch.Generator
+        self,
+        model: TwoTower,
+        queries: Tensor,
+        positive_rows: Tensor,
+        catalogue: Catalogue,
+        generator: torch.Generator,
     ) -> Weighed:
-        """Weigh candidates for the queries [B, E]."""
+        """Weigh candidates for the queries [B, E] with the positives [B]."""
         ...
 
 
@@ -120,19 +132,37 @@ class MonteCarlo:
     def __init__(self, *, num_sampled: int) -> None:
         self._num_sampled = num_sampled
 
-    @torch.no_grad()
     def __call__(
-        self, model: TwoTower, queries: Tensor, catalogue: Catalogue, generator: torch.Generator
+        self,
+        model: TwoTower,
+        queries: Tensor,
+        positive_rows: Tensor,
+        catalogue: Catalogue,
+        generator: torch.Generator,
     ) -> Weighed:
-        """Give every candidate the share of the query's draws that it has."""
-        logits = queries @ catalogue.embed(model).T / model.temperature()  # [B, C]
-        chances = logits.float().softmax(dim=1).cpu()
-        drawn = torch.multinomial(chances, self._num_sampled, replacement=True, generator=generator)
+        """Give every candidate the share of the query's draws that it has.
+
+        Raises:
+            TrainingError: The model's scores are not finite, so that nothing can be drawn.
+        """
+        embeddings = catalogue.embed(model)  # [C, E]
+        scores = _scores(model, queries, embeddings).cpu().double()  # [B, C]
+        if not torch.isfinite(scores).all():
+            raise TrainingError(
+                "the model's scores are not finite, so that nothing can be drawn from it. "
+                "A lower optimizer.learning_rate or optimizer.gradient_clip=1 often helps."
+            )
+        chances, size = scores.softmax(dim=1), self._num_sampled
+        drawn = torch.multinomial(chances, size, replacement=True, generator=generator)
         weights = torch.zeros_like(chances)
-        weights.scatter_add_(1, drawn, torch.full(drawn.shape, 1 / self._num_sampled))
+        weights.scatter_add_(1, drawn, torch.full_like(weights[:, :1], 1 / size).expand_as(drawn))
         rows = weights.any(dim=0).nonzero().squeeze(1)  # [S], drawn for any query
-        size = {"sample_size": float(self._num_sampled)}
-        return Weighed(rows, weights[:, rows].to(queries.device), size)
+        return Weighed(
+            embeddings[positive_rows.to(embeddings.device)],
+            embeddings[rows.to(embeddings.device)],
+            weights[:, rows].to(queries),
+            {"sample_size": float(size)},
+        )
 
 
 class ExactImportance:
@@ -148,17 +178,27 @@ class ExactImportance:
     def __init__(self, proposal: Proposal, *, num_sampled: int) -> None:
         self._proposal, self._num_sampled = proposal, num_sampled
 
-    @torch.no_grad()
     def __call__(
-        self, model: TwoTower, queries: Tensor, catalogue: Catalogue, generator: torch.Generator
+        self,
+        model: TwoTower,
+        queries: Tensor,
+        positive_rows: Tensor,
+        catalogue: Catalogue,
+        generator: torch.Generator,
     ) -> Weighed:
         """Give each draw its exact weight."""
-        logits = queries @ catalogue.embed(model).T / model.temperature()  # [B, C]
+        embeddings = catalogue.embed(model)  # [C, E]
+        scores = _scores(model, queries, embeddings)  # [B, C]
         rows = self._proposal.draw(self._num_sampled, generator)
         log_q = self._proposal.log_probability(rows) + math.log(self._num_sampled)
-        drawn = logits[:, rows.to(logits.device)].float()
-        weights = exact_importance_weights(drawn - log_q.to(drawn), logits.float().logsumexp(dim=1))
-        return Weighed(rows, weights, {"sample_size": float(self._num_sampled)})
+        columns = rows.to(scores.device)
+        log_weights = scores[:, columns] - log_q.to(scores)
+        return Weighed(
+            embeddings[positive_rows.to(embeddings.device)],
+            embeddings[columns],
+            exact_importance_weights(log_weights, scores.logsumexp(dim=1)),
+            {"sample_size": float(self._num_sampled)},
+        )
 
 
 class MetropolisHastings:
@@ -179,22 +219,37 @@ class MetropolisHastings:
         check_positive("num_sampled - burn_in", num_sampled - burn_in)
         self._proposal, self._num_sampled, self._burn_in = proposal, num_sampled, burn_in
 
-    @torch.no_grad()
     def __call__(
-        self, model: TwoTower, queries: Tensor, catalogue: Catalogue, generator: torch.Generator
+        self,
+        model: TwoTower,
+        queries: Tensor,
+        positive_rows: Tensor,
+        catalogue: Catalogue,
+        generator: torch.Generator,
     ) -> Weighed:
         """Give each proposal the share of the counted states that it is."""
-        rows = self._proposal.draw(self._num_sampled + 1, generator)  # the first: the initial state
-        embeddings = embed_rows(model, catalogue.features, rows)
-        logits = (queries @ embeddings.T).float() / model.temperature()
-        log_weights = logits - self._proposal.log_probability(rows).to(logits)  # [B, 1 + L]
-        uniforms = torch.rand(len(queries), self._num_sampled, generator=generator)
-        chain = independent_chain(log_weights, uniforms.to(logits.device))
+        steps = self._num_sampled
+        rows = self._proposal.draw(steps + 1, generator)  # the first: the initial state
+        positives, sampled = embed_rows(
+            model, catalogue.features, torch.cat([positive_rows, rows])
+        ).tensor_split([len(positive_rows)])
+        scores = _scores(model, queries, sampled)
+        log_weights = scores - self._proposal.log_probability(rows).to(scores)  # [B, 1 + L]
+        uniforms = torch.rand(len(queries), steps, generator=generator)
+        chain = independent_chain(log_weights, uniforms.to(scores))
         counted = chain.places[:, self._burn_in :]  # [B, L - burn_in]
         weights = torch.zeros_like(log_weights)
-        weights.scatter_add_(1, counted, torch.full_like(counted, 1, dtype=weights.dtype))
+        weights.scatter_add_(1, counted, torch.ones_like(counted, dtype=weights.dtype))
         return Weighed(
-            rows,
+            positives,
+            sampled,
             weights / counted.shape[1],
-            {"sample_size": float(self._num_sampled), "acceptance_rate": chain.accepted.float()},
+            {"sample_size": float(steps), "acceptance_rate": chain.accepted.float()},
         )
+
+
+@torch.no_grad()
+def _scores(model: TwoTower, queries: Tensor, embeddings: Tensor) -> Tensor:
+    """Compute scores over the temperature, float32 or wider: [B, K]."""
+    scores: Tensor = queries @ embeddings.T / model.temperature()
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))

@@ -10,11 +10,12 @@ from torch import Tensor
 
 from recsys.data import FeatureTable, TrainingBatch
 from recsys.models import TwoTower
-from recsys.sampling import Draw, Popularity, Sampler, draw
+from recsys.sampling import Draw, Popularity, Sampler, check_no_state, draw
 from recsys.training.drawn_candidates import embed_drawn, request_draw
 from recsys.training.epoch_means import EpochMeans
 from recsys.training.known_positives import KnownPositives
 from recsys.training.sampled_losses import SampledLoss, SampledTerms
+from recsys.training.state_parts import join_parts, split_parts
 
 
 class SampledObjective:
@@ -56,7 +57,8 @@ class SampledObjective:
         positives, sampled = embed_drawn(model, self._features, positive_rows, drawn)
         mask = None
         if self._known is not None:
-            mask = self._known.find_others(batch.users, drawn.rows).logical_not()
+            others = self._known.find_others(batch.users, positive_rows, drawn.rows)
+            mask = others.logical_not()
         losses = self._loss(
             _make_terms(
                 model,
@@ -85,18 +87,25 @@ class SampledObjective:
     def state_dict(self) -> dict[str, Tensor]:
         """Give the state of sampler, popularity and statistics."""
         popularity = {} if self._popularity is None else self._popularity.state_dict()
-        return {
-            **{f"sampler.{name}": value for name, value in self._sampler.state_dict().items()},
-            **{f"popularity.{name}": value for name, value in popularity.items()},
-            **self._means.state_dict(),
-        }
+        return join_parts(
+            sampler=self._sampler.state_dict(),
+            popularity=popularity,
+            statistics=self._means.state_dict(),
+        )
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Hand each part its state."""
-        self._sampler.load_state_dict(under(state, "sampler."))
-        if self._popularity is not None:
-            self._popularity.load_state_dict(under(state, "popularity."))
-        self._means.load_state_dict(state)
+        """Hand each part its state.
+
+        Raises:
+            FormatError: It is of another loss, sampler or popularity.
+        """
+        sampler, popularity, statistics = split_parts(state, "sampler", "popularity", "statistics")
+        self._sampler.load_state_dict(sampler)
+        if self._popularity is None:
+            check_no_state(popularity)
+        else:
+            self._popularity.load_state_dict(popularity)
+        self._means.load_state_dict(statistics)
 
 
 def _make_terms(
@@ -124,8 +133,3 @@ def _make_terms(
         own_columns=None if drawn.own_columns is None else drawn.own_columns.to(device),
         sampled_mask=None if mask is None else mask.to(device),
     )
-
-
-def under(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Give the part of a state under a prefix, without the prefix."""
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

@@ -61,7 +61,7 @@ def test_every_choice_of_every_group_composes() -> None:
     ]
     choices = {group: sorted(f.stem for f in (CONF / group).glob("*.yaml")) for group in groups}
     assert sum(map(len, choices.values())) >= 35
-    apart = {"dataset", "split", "experiment"}  # some of their choices exclude each other
+    apart = {"dataset", "split", "sampler", "experiment"}  # some choices exclude each other
     alone = [{group: choice} for group in sorted(apart) for choice in choices[group]]
     together = [
         {group: names[turn % len(names)] for group, names in choices.items() if group not in apart}
@@ -187,5 +187,14 @@ def test_flat_and_plain_settings() -> None:
     assert flat["model.user_tower.history.length"] == 50
     assert flat["evaluation.k"] == [1, 5, 10, 20, 50, 100]
     assert flat["features.items"]["t"]["kind"] == "text"
+    chosen = {key: flat[key] for key in ("loss", "sampler", "popularity", "dataset", "tracking")}
+    assert chosen == {
+        "loss": "mixed",
+        "sampler": "popularity",
+        "popularity": "exact",
+        "dataset": "ml-100k",
+        "tracking": "mlflow",
+    }
+    assert "optimizer" not in flat  # its choices differ by optimizer.name
     assert plain["model"]["user_tower"]["history"]["length"] == 50
     assert yaml.safe_load(yaml.safe_dump(plain)) == plain
