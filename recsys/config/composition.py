@@ -3,7 +3,6 @@
 import difflib
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 from hydra.core.config_store import ConfigNode, ConfigStore
@@ -22,6 +21,8 @@ from omegaconf.errors import (
 )
 from yaml import YAMLError
 
+from recsys.config.missing_choice import explain_missing
+
 _MOST_LISTED = 12
 _TYPES = {"Integer": "an integer", "Float": "a number", "Boolean": "true or false"}
 
@@ -39,7 +40,7 @@ def explain(error: BaseException) -> str | None:
         case OverrideParseException():
             return _grammar(error.override)
         case MissingConfigException():
-            return _missing_file(error)
+            return explain_missing(error)
         case SearchPathException():
             folder = re.sub(r".*'(.*)'.*", r"\1", str(error))
             return f"--config-dir: the folder {folder} does not exist."
@@ -95,20 +96,6 @@ def explain_group(error: ValueError, overrides: Sequence[str]) -> str:
     return f"a group takes the name of one of its choices, got {' '.join(suspects)}. {text}"
 
 
-def _missing_file(error: MissingConfigException) -> str:
-    """Explain a choice that its group does not have, or a primary file that is not there."""
-    path = PurePosixPath(error.missing_cfg_file or "")
-    if error.options is None:
-        primary = "primary config" in str(error)
-        no_such = f"--config-name: there are no settings of the name '{path}'."
-        return no_such if primary else f"{str(error).splitlines()[0].rstrip('.')}."
-    choices = [option for option in error.options if not option.endswith("_schema")]
-    group = str(path.parent)
-    near = difflib.get_close_matches(path.name, choices, n=1)
-    hint = f"; did you mean {near[0]}?" if near else "."
-    return f"{group}={path.name} is not a choice{hint} There are {', '.join(choices)}."
-
-
 def _composed(text: str) -> str:
     """Put a composition error of Hydra, which has no setting's error inside, in one line."""
     ambiguous = re.match(r"Ambiguous value for argument '(.*?)=(.*)'\n", text)
@@ -158,7 +145,7 @@ def _hint(key: str, parent: Any) -> str:
     close = difflib.get_close_matches(key, names, n=1, cutoff=0.85)
     others = _choices_with(key)
     if others and not close:
-        return f" of this choice; it belongs to {' and '.join(others)}."
+        return f" of this choice; it belongs to {others}."
     near = close or [name for name in names if name.rpartition(".")[2] == last][:3]
     near = near or difflib.get_close_matches(key, names, n=1, cutoff=0.75)
     if near:
@@ -168,17 +155,19 @@ def _hint(key: str, parent: Any) -> str:
     return f"; {where or 'there'} {'has' if where else 'are'} {listed}." if beside else "."
 
 
-def _choices_with(key: str) -> list[str]:
-    """List the choices of the key's group whose schema holds the key, as ``group=choice``."""
+def _choices_with(key: str) -> str:
+    """List the choices of the key's group whose schema holds the key: ``loss=mixed and bpr``."""
     group, _, rest = key.partition(".")
     entries = ConfigStore.instance().repo.get(group, {})
     if not rest or not isinstance(entries, dict):
-        return []
-    return [
-        f"{group}={name.removesuffix('.yaml').removesuffix('_schema')}"
+        return ""
+    choices = [
+        name.removesuffix(".yaml").removesuffix("_schema")
         for name, entry in entries.items()
         if isinstance(entry, ConfigNode) and rest in _names(entry.node)
     ]
+    listed = " and ".join([", ".join(choices[:-1]), choices[-1]] if choices[1:] else choices)
+    return f"{group}={listed}" if choices else ""
 
 
 def _names(root: Any) -> list[str]:

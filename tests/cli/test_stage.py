@@ -87,6 +87,13 @@ REFUSED = {
     ),
     "data=x --config-dir=mine loss=mistyped": "loss.temperature must be a number, got 'abc'.",
     "data=x --config-dir=mine loss=deep": "In 'loss/deep': Could not load 'loss/nope'.",
+    "data=x --config-dir=mine loss=folder/on": (
+        "loss=folder/on is not a choice; did you mean folder/one? In folder/ there are one."
+    ),
+    "data=x --config-dir=mine loss=[good,bad]": (
+        "loss=bad is not a choice. There are broken, deep, full, good, latin, misspelt, mistyped, "
+        "sampled, folder/NAME."
+    ),
     "data=x --config-dir=mine loss=latin": (
         "a settings file is not UTF-8 text: invalid start byte at byte 0."
     ),
@@ -99,7 +106,8 @@ REFUSED = {
 
 def write_settings_of_the_user(folder: Path) -> None:
     loss = folder / "mine" / "loss"
-    loss.mkdir(parents=True)
+    (loss / "folder").mkdir(parents=True)
+    (loss / "folder" / "one.yaml").write_text("defaults: [sampled_schema]\n")
     (loss / "misspelt.yaml").write_text("defaults: [sampled_schema]\ntempature: 1\n")
     (loss / "mistyped.yaml").write_text("defaults: [sampled_schema]\ntemperature: abc\n")
     (loss / "deep.yaml").write_text("defaults: [nope]\n")

@@ -30,11 +30,26 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"trainer.epocs": 3}, "trainer.epocs is not a setting; did you mean trainer.epochs?"),
         ({"sed": 3}, "sed is not a setting; did you mean seed?"),
         ({"tracking.url": "x"}, "tracking.url is not a setting"),
-        ({"loss": "in_batch", "loss.num_sampled": 3}, "it belongs to loss=sampled_softmax"),
+        (
+            {"loss": "full_softmax", "loss.log_q": "none"},
+            "of this choice; it belongs to loss=in_batch, sampled_softmax and mixed.",
+        ),
         # a choice that is none
         ({"loss": "sampled"}, "loss=sampled is not a choice; did you mean sampled_softmax?"),
         ({"loss": 1}, "a group takes the name of one of its choices, got loss=1."),
         ({"experiment": "tiney"}, "experiment=tiney is not a choice; did you mean tiny?"),
+        ({"experiment": "none"}, "choice. There are history, tiny, estimator/NAME."),
+        ({"experiment": "bpr"}, "experiment=bpr is not a choice; did you mean estimator/bpr? Ther"),
+        (
+            {"experiment": "estimator/brp"},
+            "experiment=estimator/brp is not a choice; did you mean estimator/bpr? "
+            "In estimator/ there are adaptive_importance_sampling, bigram,",
+        ),
+        (
+            {"experiment": ["tiny", "estimator/nonsense"]},
+            "experiment=estimator/nonsense is not a choice. In estimator/ there are adaptive",
+        ),
+        ({"experiment": "estimator"}, "experiment=estimator is not a choice. In estimator/ there"),
         # a wrong type
         ({"trainer.epochs": "x"}, "trainer.epochs must be an integer, got 'x'."),
         ({"trainer.epochs": 1.5}, "trainer.epochs must be an integer, got 1.5."),
