@@ -9,7 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recsys.bundle import write_bundle
-from recsys.cli import job_folder, stage, sweep_name, user_folder
+from recsys.cli import experiment_name, job_folder, stage, sweep_name, user_folder
 from recsys.config import TrainConfig, build, flatten, load, register_schemas, to_plain
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_evaluation import evaluate_model
@@ -24,13 +24,15 @@ log = logging.getLogger(__name__)
 register_schemas()
 
 
-def train(cfg: TrainConfig, run_dir: Path, *, sweep: str | None = None) -> Path:
-    """Run the stage, give the bundle's folder; tests call it without Hydra."""
+def train(
+    cfg: TrainConfig, run_dir: Path, *, sweep: str | None = None, experiment: str | None = None
+) -> Path:
+    """Run the stage, give the bundle's folder; `experiment` is noted. Tests need no Hydra."""
     build.apply_threads(cfg)
     seed_everything(cfg.seed)
     folder = RunFolder(run_dir, resume=cfg.resume)
     with build.build_tracker(cfg.tracking, run_dir, sweep, folder.tracked_run) as tracker:
-        tracker.log_settings(flatten(cfg), to_plain(cfg))
+        tracker.log_settings({"experiment": experiment} | flatten(cfg), to_plain(cfg))
         dataset = read_prepared(find_or_prepare(cfg))
         folder.begin(tracker.run_id, flatten(cfg))
         tracker.log_dataset(cfg.dataset.name, dataset.fingerprint, str(dataset.path))
@@ -61,7 +63,8 @@ def train(cfg: TrainConfig, run_dir: Path, *, sweep: str | None = None) -> Path:
 @stage("train")
 def main(tree: DictConfig) -> None:
     """Compose the settings, check them, run the stage."""
-    train(load(tree, TrainConfig, folder=user_folder()), job_folder(), sweep=sweep_name())
+    cfg = load(tree, TrainConfig, folder=user_folder())
+    train(cfg, job_folder(), sweep=sweep_name(), experiment=experiment_name())
 
 
 if __name__ == "__main__":

@@ -42,7 +42,9 @@ def train(settings: Mapping[str, Any] | None = None) -> TrainedRun:
     """
     config = compose_config("train", TrainConfig, settings or {})
     run_dir = Path(config.run_dir)
-    bundle = _stage("train").train(config, run_dir)
+    chosen = (settings or {}).get("experiment")
+    name = chosen if isinstance(chosen, str | None) else ",".join(chosen)
+    bundle = _stage("train").train(config, run_dir, experiment=name)
     report = run_dir / "report.json"
     return TrainedRun(run_dir, bundle, read_json(report) if report.exists() else None)
 

@@ -22,6 +22,13 @@ def sweep_name() -> str | None:
     return str(settings.sweep.dir) if settings.mode == RunMode.MULTIRUN else None
 
 
+def experiment_name() -> str | None:
+    """Give the experiment that was asked for, `a,b` where several were; None if none was."""
+    prefix = "experiment="
+    given = [text for text in _hydra().overrides.task if text.startswith(prefix)]
+    return given[-1].removeprefix(prefix).strip("[]") if given else None
+
+
 def as_written(key: str, value: str) -> str:
     """Give an unquoted value digit for digit, where Hydra's grammar reads a number in it.
 

@@ -12,7 +12,13 @@ import pytest
 
 import recsys
 from recsys import RecsysError, TrainedRun
-from recsys.foundations import ArgumentError, ConfigError, FormatError, MissingFileError
+from recsys.foundations import (
+    ArgumentError,
+    ConfigError,
+    FormatError,
+    MissingFileError,
+    read_json,
+)
 
 SETTINGS = {
     "dataset": "synthetic",
@@ -46,9 +52,14 @@ def test_two_runs_without_a_folder_get_one_each(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     settings = SETTINGS | {"trainer.epochs": 1, "dataset.num_interactions": 300}
-    folders = {recsys.train(settings).run_dir for _ in range(2)}
-    assert len(folders) == 2
+    folders = [
+        recsys.train(settings | {"experiment": experiment}).run_dir
+        for experiment in (None, ["history", "estimator/uniform"])
+    ]
+    assert len(set(folders)) == 2
     assert all(folder.parent == tmp_path / "outputs" / "train" for folder in folders)
+    records = [read_json(folder / "run.json")["settings"] for folder in folders]
+    assert [record["loss"] for record in records] == ["mixed", "sampled_softmax"]
 
 
 def test_recommendations_are_arrow_tables_for_ids_of_any_kind_of_list(run: TrainedRun) -> None:

@@ -164,7 +164,8 @@ def test_a_sweep_reads_and_writes_where_the_user_stands(project: Path, chdir: st
     settings = [setting for setting in SMALL if setting != "tracking=none"]
     run(
         *("train", "--multirun", "dataset.interactions=data/interactions.csv", *settings),
-        *("seed=0,1", "run_dir=sweep", f"hydra.job.chdir={chdir}"),
+        *("experiment=estimator/refined,[history,estimator/uniform]", "run_dir=sweep"),
+        f"hydra.job.chdir={chdir}",
         cwd=project,
     )
     tree = tree_of(project)
@@ -173,12 +174,14 @@ def test_a_sweep_reads_and_writes_where_the_user_stands(project: Path, chdir: st
     assert once == ["mlflow.db"]
     assert "mlruns" in tree
     prepared = [path for path in tree if path.startswith("data/prepared/table-")]
-    assert len({path.split("/")[2] for path in prepared}) == 1  # both seeds share the data set
+    assert len({path.split("/")[2] for path in prepared}) == 1  # both jobs share the data set
     with contextlib.closing(sqlite3.connect(project / "mlflow.db")) as store:
         statuses = store.execute("SELECT status FROM runs").fetchall()
         children = store.execute("SELECT 1 FROM tags WHERE key = 'mlflow.parentRunId'").fetchall()
+        named = store.execute("SELECT value FROM params WHERE key = 'experiment'").fetchall()
     assert statuses == [("FINISHED",)] * 3  # the sweep and its jobs
     assert len(children) == 2
+    assert sorted(named) == [("estimator/refined",), ("history,estimator/uniform",)]
 
 
 @pytest.mark.slow
