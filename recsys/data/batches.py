@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.data.events import Events, history_ends
 from recsys.data.features import FeatureTable
-from recsys.foundations import check_positive, make_numpy_generator
+from recsys.foundations import ArgumentError, check_positive, make_numpy_generator
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TrainingBatch:
 
 
 class TrainingBatches:
-    """Every training event once an epoch, in an order drawn by seed and epoch.
+    """Every training event, or every one of some, once an epoch, in an order by seed and epoch.
 
     A positive sees the events strictly before it in the user's order. Without any order it sees
     the user's other events, those of the same item left out.
@@ -48,6 +48,11 @@ class TrainingBatches:
         batch_size: B; the last batch of an epoch may be smaller.
         drop_last: Whether that smaller batch is left out.
         seed: Of the order.
+        positives: [P], int64, positions of the events that are positives; the others stand in
+            histories alone. None: all are.
+
+    Raises:
+        ArgumentError: `batch_size` is not above 0, or a position is out of range.
     """
 
     def __init__(
@@ -60,8 +65,11 @@ class TrainingBatches:
         batch_size: int,
         drop_last: bool,
         seed: int,
+        positives: NDArray[np.int64] | None = None,
     ) -> None:
         check_positive("batch_size", batch_size)
+        self._positives = np.arange(len(events)) if positives is None else positives
+        _check_positions(self._positives, len(events))
         self._events, self._ordered, self._seed = events, clock != "none", seed
         self._length, self._batch_size, self._drop_last = history_length, batch_size, drop_last
         num_users = int(events.users.max()) + 1 if len(events.users) else 0
@@ -73,7 +81,7 @@ class TrainingBatches:
     @property
     def num_rows(self) -> int:
         """Count the rows that an epoch visits."""
-        rows = len(self._events.users)
+        rows = len(self._positives)
         return rows - rows % self._batch_size if self._drop_last else rows
 
     @property
@@ -84,7 +92,7 @@ class TrainingBatches:
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
         generator = make_numpy_generator(self._seed, "batches", epoch)
-        order = generator.permutation(len(self._events.users))[: self.num_rows]
+        order = generator.permutation(self._positives)[: self.num_rows]
         for batch in range(first_batch, self.num_batches):
             start = batch * self._batch_size
             yield self._take(order[start : start + self._batch_size])
@@ -113,3 +121,11 @@ class TrainingBatches:
         positions = starts + (rows[:, None] - starts + steps) % (stops - starts)  # [B, L]
         items = self._events.items[positions]
         return np.where(inside & (items != self._events.items[rows][:, None]), items, -1)
+
+
+def _check_positions(positions: NDArray[np.int64], num_events: int) -> None:
+    if len(positions) and not 0 <= positions.min() <= positions.max() < num_events:
+        raise ArgumentError(
+            f"`positives` must hold positions from 0 to {num_events - 1}, got "
+            f"{positions.min()} to {positions.max()}."
+        )

@@ -101,6 +101,26 @@ def test_an_epoch_visits_each_event_once_with_the_history_that_it_may_see(
     assert batches.num_rows == len(log)
 
 
+@given(log=LOGS, data=st.data(), epoch=st.integers(0, 2))
+def test_events_that_are_no_positives_stand_in_histories_alone(
+    log: list[tuple[int, int, int]], data: st.DataObject, epoch: int
+) -> None:
+    events = make_events(log)
+    chosen = data.draw(st.lists(st.integers(0, len(log) - 1), unique=True))
+    batches = make_batches(events, positives=np.array(chosen, np.int64))
+    wanted = expected_rows(events, clock="time", ties="include", length=3)
+    emitted = rows_of(list(batches.epoch(epoch)))
+    assert Counter(emitted) == Counter(wanted[place] for place in chosen)
+    assert batches.num_rows == len(chosen)
+
+
+@pytest.mark.parametrize("position", [-1, 3])
+def test_a_positive_that_is_no_event_is_refused(position: int) -> None:
+    events = make_events([(0, item, item) for item in range(3)])
+    with pytest.raises(ArgumentError, match="`positives` must hold positions from 0 to 2"):
+        make_batches(events, positives=np.array([0, position]))
+
+
 @given(log=LOGS, length=st.integers(1, 6))
 def test_without_an_order_a_positive_is_never_in_its_own_history(
     log: list[tuple[int, int, int]], length: int
