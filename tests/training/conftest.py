@@ -9,12 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from torch import Tensor
 
 from recsys.data import (
+    FeatureSchema,
+    FeatureTable,
     FilterSettings,
     LogOptions,
     PreparedDataset,
     SplitSettings,
+    TrainingBatch,
     TrainingBatches,
     interactions_from_table,
     make_synthetic,
@@ -29,6 +33,7 @@ from recsys.training import (
     CheckpointStore,
     FitSettings,
     ModelStep,
+    Objective,
     SampledObjective,
     TrainingRun,
     Validator,
@@ -129,3 +134,87 @@ def make_run(dataset: PreparedDataset, tmp_path: Path) -> MakeRun:
         )
 
     return make
+
+
+class UnitItems:
+    """Items whose vectors are the unit vectors, so that a query's vector is its row of scores.
+
+    The gradient of a softmax loss for a query then is its item weights less 1 at the positive, and
+    every estimate of it can be read off.
+    """
+
+    temperature = 0.5
+
+    def __init__(self, num_items: int = 5) -> None:
+        self.num_items = num_items
+        nothing = FeatureSchema()
+        self.features = FeatureTable.missing(nothing, num_items)
+        self.model = build_two_tower(
+            ModelSpec(
+                embedding_dim=num_items,
+                user_tower=UserTowerSpec(history="none"),
+                item_tower=ItemTowerSpec(id_dropout=0.0),
+                temperature=self.temperature,
+            ),
+            num_users=6,
+            num_items=num_items,
+            user_schema=nothing,
+            item_schema=nothing,
+            context_schema=nothing,
+            sparse=False,
+        )
+        [self.table] = [t for name, t in self.model.tables() if name.startswith("item_tower")]
+        with torch.no_grad():
+            self.table.copy_(torch.eye(num_items + 1, num_items))
+
+    def queries(self, scores: Tensor) -> Tensor:
+        """Give the queries that have these scores, divided by the temperature: [B, C]."""
+        return (scores.float() * self.temperature).requires_grad_()
+
+    def batch(
+        self, positives: list[int], *, users: list[int] | None = None, last: list[int] | None = None
+    ) -> TrainingBatch:
+        """Make a batch; user 0 and no history unless they are given."""
+        count = len(positives)
+        return TrainingBatch(
+            np.array(users or [0] * count, np.int64),
+            np.array(positives, np.int64),
+            np.array(last or [-1] * count, np.int64)[:, None],
+            None,
+            FeatureTable.missing(FeatureSchema(), count),
+        )
+
+    def losses(
+        self, objective: Objective, scores: Tensor, batch: TrainingBatch, *, seed: int = 0
+    ) -> Tensor:
+        """Compute the losses: [B], without a gradient."""
+        generator = make_generator(seed, "draws")
+        return objective.losses(self.model, self.queries(scores), batch, generator).detach()
+
+    def pull(
+        self, objective: Objective, scores: Tensor, batch: TrainingBatch, *, seed: int = 0
+    ) -> Tensor:
+        """Give the gradient of each row's loss for its scores over the temperature: [B, C].
+
+        Asserts that the gradient of the item vectors is of the same weights.
+        """
+        queries = self.queries(scores)
+        generator = make_generator(seed, "draws")
+        losses = objective.losses(self.model, queries, batch, generator)
+        of_queries, of_items = torch.autograd.grad(losses.sum(), (queries, self.table))
+        pull = of_queries * self.temperature
+        expected = pull.T @ queries.detach() / self.temperature
+        torch.testing.assert_close(of_items[:-1], expected, rtol=0, atol=1e-5)
+        return pull
+
+    def full_pull(self, scores: Tensor, positives: list[int]) -> Tensor:
+        """Give the same of the full softmax."""
+        weights = scores.double().softmax(dim=1)
+        weights[range(len(positives)), positives] -= 1
+        return weights.float()
+
+
+@pytest.fixture
+def unit_items() -> UnitItems:
+    """Give five items whose vectors are the unit vectors."""
+    return UnitItems()
