@@ -53,8 +53,8 @@ def test_two_runs_without_a_folder_get_one_each(
     monkeypatch.chdir(tmp_path)
     settings = SETTINGS | {"trainer.epochs": 1, "dataset.num_interactions": 300}
     folders = [
-        recsys.train(settings | {"experiment": experiment}).run_dir
-        for experiment in (None, ["history", "estimator/uniform"])
+        recsys.train(settings | chosen).run_dir
+        for chosen in ({}, {"experiment": ["history", "estimator/uniform"]})
     ]
     assert len(set(folders)) == 2
     assert all(folder.parent == tmp_path / "outputs" / "train" for folder in folders)
