@@ -233,7 +233,9 @@ class CheckpointStore:
 
     def _check_same_run(self, state: dict[str, Any]) -> None:
         saved = state["settings"]
-        for key in sorted(saved.keys() | self._settings.keys()):
+        both, either = saved.keys() & self._settings.keys(), saved.keys() | self._settings.keys()
+        # A setting that only one of them has is there because of another that both have.
+        for key in sorted(both) + sorted(either - both):
             there, here = saved.get(key), self._settings.get(key)
             if there != here:
                 raise ConfigError(
