@@ -4,6 +4,7 @@ from recsys.config.flatten import flatten, to_plain
 from recsys.config.load import compose_config, load, register_schemas
 from recsys.config.schema_baselines import BaselinesConfig
 from recsys.config.schema_benchmark import BenchmarkConfig
+from recsys.config.schema_diagnosis import DiagnoseConfig
 from recsys.config.schema_stages import (
     EvaluateConfig,
     NeighboursConfig,
@@ -17,6 +18,7 @@ from recsys.config.schema_stages import (
 __all__ = [
     "BaselinesConfig",
     "BenchmarkConfig",
+    "DiagnoseConfig",
     "EvaluateConfig",
     "NeighboursConfig",
     "PrepareConfig",

@@ -12,7 +12,7 @@ from recsys.diagnosis.batch_errors import BatchError
 from recsys.diagnosis.row_errors import GRADIENTS, RowErrors
 from recsys.evaluation import Estimate, Resampling
 
-_CLEARLY = 1.5  # times the noise band
+_CLEARLY = 2.0  # times the noise band
 
 
 @dataclass(frozen=True)
@@ -167,16 +167,17 @@ def summarize(
 
 
 def _gradient_errors(rows: RowErrors, resampling: Resampling) -> dict[str, GradientError]:
-    names = list(GRADIENTS)
-    biases = resampling.ratios(names, rows.bias_squares, rows.full_squares)
-    errors = resampling.ratios(names, rows.error_squares, rows.full_squares)
+    names = [(what, name) for what in ("bias", "noise") for name in GRADIENTS]
+    above = np.concatenate([rows.bias_squares, rows.error_squares], axis=1)  # [N, 6]
+    below = np.concatenate([rows.full_squares, rows.full_squares], axis=1)
+    ratios = resampling.ratios(names, above, below)
     return {
         name: GradientError(
-            bias=_root(biases[name]),
-            noise=_root(errors[name]),
-            noise_band=math.sqrt(errors[name].value / rows.num_draws),
+            bias=_root(ratios["bias", name]),
+            noise=_root(ratios["noise", name]),
+            noise_band=math.sqrt(ratios["noise", name].value / rows.num_draws),
         )
-        for name in names
+        for name in GRADIENTS
     }
 
 

@@ -34,7 +34,7 @@ def plot_bias(diagnosis: Diagnosis) -> Figure:
             "the scores; 1 = as long as that gradient; whiskers: "
             f"{diagnosis.level:.0%} intervals over {about['num_positives']:,} positives.\n"
             f"Grey: noise band, up to what noise alone leaves in a mean of {about['num_draws']:,} "
-            "draws; a hollow point is in it or just above and says nothing of a bias.\n"
+            "draws; a hollow point is below twice that and says nothing of a bias.\n"
             "Orange: noise, the error of one draw (root mean square). "
             "* † ‡: aims at another optimum than the softmax; † and ‡ have scales of their own."
         ),

@@ -46,7 +46,7 @@ def plot_cosine(diagnosis: Diagnosis) -> Figure:
         axes[0].set_xlim(sizes[0] / 1.3, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.62 * 1.3)
         low = min(step.cosine.value for lines in families.values() for s in lines for _, step in s)
         for one in axes:
-            one.set_ylim(min(low - 0.05, -0.05), 1.07)
+            one.set_ylim(min(low, 0) - 0.13, 1.07)
     for unused in axes[len(families) :]:
         unused.set_visible(False)
     for place in range(len(families)):

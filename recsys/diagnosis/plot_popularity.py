@@ -63,9 +63,10 @@ def _events(popularity: RecommendedPopularity, decile: int) -> str:
 
 
 def _title(popularity: RecommendedPopularity) -> str:
-    top = {name: 100 * shares[-1] for name, shares in popularity.shares.items()}
+    top = {name: f"{100 * shares[-1]:.0f} %" for name, shares in popularity.shares.items()}
     return (
-        f"From the most popular tenth of the items come {top['scores']:.0f} % of the "
-        f"recommendations,\nwithout log Q {top['minus_log_q']:.0f} %; "
-        f"users choose {100 * popularity.chosen[-1]:.0f} % from it"
+        "From the most popular tenth of the items come\n"
+        f"{top['scores']} of the recommendations by the model's scores, {top['minus_log_q']} by "
+        f"score - log Q,\n{top['plus_log_q']} by score + log Q; users choose "
+        f"{100 * popularity.chosen[-1]:.0f} % from it"
     )

@@ -95,14 +95,13 @@ def equal_quotas(available: NDArray[np.int64], total: int) -> NDArray[np.int64]:
         [G], int64, sum min(total, sum of `available`); groups that are not exhausted differ by at
         most 1.
     """
-    quotas = np.zeros(len(available), np.int64)
-    left = min(total, int(available.sum()))
-    while left > 0:
-        open_groups = np.flatnonzero(quotas < available)
-        share, rest = divmod(left, len(open_groups))
-        wanted = np.full(len(open_groups), share)
-        wanted[len(wanted) - rest :] += 1  # the more popular ones take what does not divide
-        taken = np.minimum(wanted, (available - quotas)[open_groups])
-        quotas[open_groups] += taken
-        left -= int(taken.sum())
+    total = min(total, int(available.sum()))
+    low, high = 0, int(available.max(initial=0))  # the level that groups are filled up to
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = np.minimum(available, middle).sum() <= total
+        low, high = (middle, high) if fits else (low, middle - 1)
+    quotas = np.minimum(available, low)
+    rest = total - int(quotas.sum())
+    quotas[np.flatnonzero(available > low)[::-1][:rest]] += 1  # the last ones take the rest
     return quotas

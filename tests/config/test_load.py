@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recsys.config import (
     BaselinesConfig,
     BenchmarkConfig,
+    DiagnoseConfig,
     EvaluateConfig,
     NeighboursConfig,
     PrepareConfig,
@@ -29,6 +30,7 @@ CONF = Path(__file__).parents[2] / "conf"
 STAGES: dict[str, Any] = {
     "baselines": (BaselinesConfig, {}),
     "benchmark": (BenchmarkConfig, {}),
+    "diagnose": (DiagnoseConfig, {}),
     "evaluate": (EvaluateConfig, {"bundle": "b"}),
     "index": (ReindexConfig, {"bundle": "b"}),
     "neighbours": (NeighboursConfig, {"bundle": "b"}),
