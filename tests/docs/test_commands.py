@@ -1,6 +1,7 @@
 """Every `recsys` command of the pages composes, or is refused as the page says."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from recsys.config import load, register_schemas
+from recsys.config.groups import GROUPS
 from recsys.config.schema_stages import StageConfig
 
 
@@ -91,7 +93,9 @@ def _keys(stages: list[str]) -> list[str]:
                 overrides = [f"dataset={dataset}"] if has_dataset else []
                 tree = compose(stage, overrides=overrides)
             _walk(OmegaConf.to_container(tree, resolve=False), "", keys)
-    return [*keys, "tracking.uri", "loss.num_sampled", "experiment", "dataset"]
+    for group, choices in GROUPS.items():
+        keys += [f"{group}.{one.name}" for schema in choices.values() for one in fields(schema)]
+    return [*keys, "experiment", "dataset"]
 
 
 def _walk(value: Any, prefix: str, keys: list[str]) -> None:

@@ -51,10 +51,11 @@ def leaves(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def groups(root: Path) -> dict[str, list[str]]:
-    """List the choices of each group, from the files."""
+    """List the choices of each group, those in its folders too, from the files."""
     found: dict[str, list[str]] = {}
-    for path in sorted((root / "conf").glob("*/*.yaml")):
-        found.setdefault(path.parent.name, []).append(path.stem)
+    for path in sorted((root / "conf").glob("*/**/*.yaml")):
+        group, *name = path.relative_to(root / "conf").with_suffix("").parts
+        found.setdefault(group, []).append("/".join(name))
     return found
 
 
@@ -134,7 +135,7 @@ def test_the_defaults_are_those_of_the_files(rows: list[Row]) -> None:
 def test_every_choice_is_listed_with_what_it_changes(text: str, root: Path) -> None:
     listed = {
         (m[1], m[2]): m[3]
-        for m in re.finditer(r"^\| `([a-z]+)=([\w-]+)` \| (.*)\|$", text, flags=re.MULTILINE)
+        for m in re.finditer(r"^\| `([a-z]+)=([\w/-]+)` \| (.*)\|$", text, flags=re.MULTILINE)
     }
     there = {(group, choice) for group, choices in groups(root).items() for choice in choices}
     assert listed.keys() == there
@@ -146,8 +147,6 @@ def test_every_choice_is_listed_with_what_it_changes(text: str, root: Path) -> N
         base = leaves({group: tree_of("train", f"{group}={first}")[group]})
         here = leaves({group: tree_of("train", f"{group}={choice}")[group]})
         changes = {key: here[key] for key in here if here[key] != base.get(key, here[key])}
-        if group in ("loss",):  # a key that the first choice lacks cannot differ from it
-            changes = {key: value for key, value in changes.items() if key in base}
         said = {}
         for span in re.findall(r"`([^`]+: [^`]+)`", cells):
             key, _, value = span.partition(": ")
@@ -155,3 +154,27 @@ def test_every_choice_is_listed_with_what_it_changes(text: str, root: Path) -> N
         if said != changes:
             wrong[f"{group}={choice}"] = (said, changes)
     assert wrong == {}
+
+
+def test_the_estimators_are_listed_with_all_that_their_files_set(text: str, root: Path) -> None:
+    listed = {
+        m[1]: set(re.findall(r"`(\S+?=[^`]+)`", m[2]))
+        for m in re.finditer(r"^\| `experiment=(estimator/\w+)` \| (.*?) \|", text, re.MULTILINE)
+    }
+    assert len(listed) > 20
+    files = root / "conf" / "experiment"
+    assert listed == {name: contents_of(files / f"{name}.yaml") for name in listed}
+
+
+def contents_of(file: Path) -> set[str]:
+    """Give what an experiment's file sets, as on the command line."""
+    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+    chosen = [one for one in settings.pop("defaults") if one != "_self_"]
+    found = {
+        f"{group.removeprefix('override /')}={choice}"
+        for one in chosen
+        for group, choice in one.items()
+    }
+    for key, value in leaves(settings).items():
+        found.add(f"{key}={yaml.safe_dump(value, default_flow_style=True).split(chr(10))[0]}")
+    return found
