@@ -19,6 +19,7 @@ from recsys.losses.refined_softmax import (
     refined_softmax_loss,
     refined_softmax_terms,
 )
+from recsys.losses.sample_logits import SampledEmbeddings
 from recsys.losses.sampled_logistic import sampled_logistic_loss
 from recsys.losses.sampled_softmax import sampled_softmax_loss
 
@@ -28,6 +29,7 @@ __all__ = [
     "GrownSample",
     "PartitionEstimate",
     "RefinedTerms",
+    "SampledEmbeddings",
     "bpr_loss",
     "effective_sample_size",
     "exact_importance_weights",

@@ -91,7 +91,8 @@ def monte_carlo_loss(
 
 def _weigh(logits: SampleLogits, sampled_weights: Tensor | None) -> Tensor:
     """Compute the weighted sum of the sampled logits: [B]; -inf where none is left."""
-    shape = (len(logits.queries), logits.candidates.shape[-2])
+    batch = len(logits.queries)
+    shape = (batch, len(logits.shared) if logits.own is None else logits.own.shape[1])
     removed = logits.removal.find(slice(0, shape[0]), slice(0, shape[1]))  # [B, S]
     if sampled_weights is None:
         left = removed.logical_not().to(logits.queries.dtype)
@@ -100,10 +101,10 @@ def _weigh(logits: SampleLogits, sampled_weights: Tensor | None) -> Tensor:
         check_shape("sampled_weights", sampled_weights, *shape)
         weights = sampled_weights.detach().to(logits.queries.dtype).masked_fill(removed, 0)
     # The mean candidate first: its score is the mean score, and [B, S] scores are never computed.
-    if logits.candidates.dim() == 2:
-        pooled = weights @ logits.candidates  # [B, D]
+    if logits.own is None:
+        pooled = weights @ logits.shared  # [B, D]
     else:
-        pooled = torch.bmm(weights[:, None], logits.candidates).squeeze(1)
+        pooled = torch.bmm(weights[:, None], logits.own).squeeze(1)
     means = (logits.queries * pooled).sum(dim=1)
     if logits.offsets is not None:
         means = means + (weights * logits.offsets).sum(dim=1)

@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import check_positive
-from recsys.losses.sample_logits import SampleLogits, compute_sample_logits
+from recsys.losses.sample_logits import (
+    SampledEmbeddings,
+    SampleLogits,
+    compute_sample_logits,
+)
 from recsys.losses.softmax_core import check_optional
 
 
@@ -35,7 +39,7 @@ class RefinedTerms:
 def refined_softmax_loss(
     query_embeddings: Tensor,
     positive_embeddings: Tensor,
-    sampled_embeddings: Tensor,
+    sampled_embeddings: SampledEmbeddings,
     *,
     positive_rows: Tensor,
     sampled_rows: Tensor,
@@ -89,7 +93,7 @@ def refined_softmax_loss(
 def refined_softmax_terms(
     query_embeddings: Tensor,
     positive_embeddings: Tensor,
-    sampled_embeddings: Tensor,
+    sampled_embeddings: SampledEmbeddings,
     *,
     positive_rows: Tensor,
     sampled_rows: Tensor,
@@ -120,7 +124,8 @@ def refined_softmax_terms(
     Args:
         query_embeddings: [B, D], float.
         positive_embeddings: [B, D] or [B, T, D]; the candidates that query b chose.
-        sampled_embeddings: [S, D], shared by all queries of the batch. Or [B, S, D].
+        sampled_embeddings: [S, D], shared by all queries of the batch; or [B, S, D]; or a pair, of
+            the first columns, [S1, D], and of the others, [B, S - S1, D].
         positive_rows: [B] or [B, T], int64, in the catalogue.
         sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
         positive_log_q: As `positive_rows`, natural log of the expected count in the sample.

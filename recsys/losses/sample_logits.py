@@ -15,6 +15,9 @@ from recsys.losses.log_partition import log_partition
 from recsys.losses.removal import Removal
 from recsys.losses.softplus_sum import softplus, softplus_sum
 
+# [S, D], shared by the queries; or [B, S, D]; or both: the first columns and the last ones.
+SampledEmbeddings = Tensor | tuple[Tensor, Tensor]
+
 
 @dataclass(frozen=True)
 class SampleLogits:
@@ -24,7 +27,8 @@ class SampleLogits:
         positive_logits: [B] or [B, T], float32 or wider.
         positive_weights: As `positive_logits`; 0 is padding. None: all count alike.
         queries: [B, D], same dtype; divided by the temperature.
-        candidates: [S, D], shared by the queries, or [B, S, D], same dtype.
+        shared: [S1, D], same dtype; the first S1 candidates, those of every query.
+        own: [B, S2, D], same dtype; the last S2, each query's own. None: S2 is 0.
         offsets: [S] or [B, S], same dtype, added to the sampled logits. None: nothing is.
         removal: Which sampled candidates leave which query's row.
     """
@@ -32,16 +36,17 @@ class SampleLogits:
     positive_logits: Tensor
     positive_weights: Tensor | None
     queries: Tensor
-    candidates: Tensor
+    shared: Tensor
+    own: Tensor | None
     offsets: Tensor | None
     removal: Removal
 
     def sampled_logits(self) -> Tensor:
         """Compute all sampled logits: [B, S], -inf for what leaves."""
-        if self.candidates.dim() == 2:
-            logits = self.queries @ self.candidates.T
-        else:
-            logits = torch.bmm(self.candidates, self.queries[:, :, None]).squeeze(2)
+        logits = self.queries @ self.shared.T
+        if self.own is not None:
+            own_logits = torch.bmm(self.own, self.queries[:, :, None]).squeeze(2)
+            logits = torch.cat([logits, own_logits], dim=1) if len(self.shared) else own_logits
         if self.offsets is not None:
             logits = logits + self.offsets
         # -inf, not a large negative number: a hit must get a gradient of exactly zero.
@@ -54,9 +59,9 @@ class SampleLogits:
 
         A shared sample is summed in blocks.
         """
-        if self.candidates.dim() == 2:
+        if self._goes_in_blocks():
             return log_partition(
-                self.queries, self.candidates, self.offsets, self.removal, blocks=CACHED
+                self.queries, self.shared, self.offsets, self.removal, blocks=CACHED
             )
         return core.log_sum(self.sampled_logits())
 
@@ -65,21 +70,26 @@ class SampleLogits:
 
         A shared sample is summed in blocks.
         """
-        if self.candidates.dim() == 2:
+        if self._goes_in_blocks():
             return softplus_sum(
-                self.queries, self.candidates, self.offsets, self.removal, blocks=CACHED
+                self.queries, self.shared, self.offsets, self.removal, blocks=CACHED
             )
         return softplus(self.sampled_logits()).sum(dim=1)
 
     def count_left(self) -> Tensor:
         """Count the sampled candidates that are left in each row: [B], int64."""
-        return count_left(self.removal, len(self.queries), self.candidates.shape[-2], CACHED)
+        num_own = 0 if self.own is None else self.own.shape[1]
+        return count_left(self.removal, len(self.queries), len(self.shared) + num_own, CACHED)
+
+    def _goes_in_blocks(self) -> bool:
+        """Tell whether every query has the same candidates with the same offsets."""
+        return self.own is None and (self.offsets is None or self.offsets.dim() == 1)
 
 
 def compute_sample_logits(
     query_embeddings: Tensor,
     positive_embeddings: Tensor,
-    sampled_embeddings: Tensor,
+    sampled_embeddings: SampledEmbeddings,
     *,
     positive_rows: Tensor,
     sampled_rows: Tensor,
@@ -112,7 +122,7 @@ def compute_sample_logits(
     ):
         core.check_optional(name, given, *positive_embeddings.shape[:-1])
     check_shape("sampled_rows", sampled_rows, *([batch] if sampled_rows.dim() == 2 else []), None)
-    check_shape("sampled_embeddings", sampled_embeddings, *sampled_rows.shape, width)
+    shared, own = _split(sampled_embeddings, batch, width, sampled_rows)
     core.check_optional("sampled_log_q", sampled_log_q, *sampled_rows.shape)
     core.check_optional("sampled_biases", sampled_biases, *sampled_rows.shape)
     core.check_optional("own_columns", own_columns, batch)
@@ -124,12 +134,28 @@ def compute_sample_logits(
         core.add_offsets(positive_scores, positive_biases, positive_log_q, temperature),
         positive_weights,
         queries,
-        core.widen(sampled_embeddings),
+        core.widen(shared),
+        None if own is None else core.widen(own),
         core.combine_offsets(sampled_biases, sampled_log_q, temperature, queries.dtype),
         Removal(
             sampled_rows, hit_rows if remove_accidental_hits else None, own_columns, sampled_mask
         ),
     )
+
+
+def _split(
+    embeddings: SampledEmbeddings, batch: int, width: int, sampled_rows: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Give the shared and the own candidates' embeddings: [S1, D] and [B, S2, D], or None."""
+    if isinstance(embeddings, Tensor):
+        check_shape("sampled_embeddings", embeddings, *sampled_rows.shape, width)
+        if embeddings.dim() == 2:
+            return embeddings, None
+        return embeddings.new_zeros(0, width), embeddings
+    shared, own = embeddings
+    check_shape("sampled_embeddings[0]", shared, None, width)
+    check_shape("sampled_embeddings[1]", own, batch, sampled_rows.shape[-1] - len(shared), width)
+    return shared, own if own.shape[1] else None
 
 
 def _check_queries_and_positives(query_embeddings: Tensor, positive_embeddings: Tensor) -> None:

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from recsys.losses import softmax_core as core
-from recsys.losses.sample_logits import compute_sample_logits
+from recsys.losses.sample_logits import SampledEmbeddings, compute_sample_logits
 
 
 def sampled_softmax_loss(
     query_embeddings: Tensor,
     positive_embeddings: Tensor,
-    sampled_embeddings: Tensor,
+    sampled_embeddings: SampledEmbeddings,
     *,
     positive_rows: Tensor,
     sampled_rows: Tensor,
@@ -43,7 +43,8 @@ def sampled_softmax_loss(
     Args:
         query_embeddings: [B, D], float.
         positive_embeddings: [B, D]; row b is the candidate that query b chose. Or [B, T, D].
-        sampled_embeddings: [S, D], shared by all queries of the batch. Or [B, S, D].
+        sampled_embeddings: [S, D], shared by all queries of the batch; or [B, S, D]; or a pair, of
+            the first columns, [S1, D], and of the others, [B, S - S1, D].
         positive_rows: [B] or [B, T], int64, in the catalogue.
         sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
         positive_log_q: [B] or [B, T], natural log of the positive's expected count in the sample.

@@ -78,6 +78,9 @@ class Sample:
         expected_size: The sum of the expected counts over the catalogue.
         own_columns: [B], int64; see `Draw`.
         stored: Vectors of some columns; None: of none.
+        num_shared: The first columns, which are the same for every query; see `Draw`.
+        live: The sample without its stored columns, under the Q of what is left; None where no
+            column is stored, or all are.
     """
 
     rows: Tensor
@@ -85,6 +88,8 @@ class Sample:
     expected_size: float
     own_columns: Tensor | None = None
     stored: StoredVectors | None = None
+    num_shared: int = 0
+    live: "Sample | None" = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,11 @@ class Draw:
             positive (in-batch draws), not by accident; it leaves its row in every form of the loss.
             None: no such columns.
         stored: Vectors of some columns, to be used in place of the tower's; None: of none.
+        num_shared: Where `rows` is [B, S]: so many first columns are the same for every query, so
+            that they need not be embedded B times.
+        live: The draw without its stored columns, under the Q of what is left, for the gradient of
+            the candidates, which stored vectors cannot take part in; None where no column is
+            stored, or all are.
     """
 
     rows: Tensor
@@ -112,6 +122,8 @@ class Draw:
     num_draws: float
     own_columns: Tensor | None = None
     stored: StoredVectors | None = None
+    num_shared: int = 0
+    live: "Draw | None" = None
 
     def __post_init__(self) -> None:
         """Check that the shapes agree."""
@@ -153,12 +165,24 @@ def draw(sampler: Sampler, request: DrawRequest, generator: torch.Generator) -> 
         ArgumentError: A positive or a drawn candidate has an expected count of 0, so that no
             correction exists; or the sampler refuses the request.
     """
-    sample = sampler.sample(request, generator)
-    positives = request.positive_rows
+    return _correct(sampler.sample(request, generator), request.positive_rows)
+
+
+def _correct(sample: Sample, positives: Tensor) -> Draw:
+    """Attach the Q of the sample's columns and of the positives [B]."""
     positive_log_q = sample.log_expected_count(positives[:, None])[:, 0]  # [B]
     _check_positives(positives, positive_log_q)
-    log_q = sample.log_expected_count(sample.rows)
-    rows = sample.rows.expand(log_q.shape)  # [S], or [B, S] where Q differs by query
+    rows, num_shared = sample.rows, sample.num_shared
+    if num_shared > 0 and rows.ndim == 2:
+        own_rows = rows[:, num_shared:]
+        shared_log_q = sample.log_expected_count(rows[0, :num_shared])
+        own_log_q = sample.log_expected_count(own_rows)
+        shared_log_q = shared_log_q.expand(len(rows), num_shared)
+        log_q = torch.cat([shared_log_q, own_log_q], dim=1)  # [B, S]
+    else:
+        log_q = sample.log_expected_count(rows)
+        num_shared = log_q.shape[-1] if rows.ndim == 1 < log_q.ndim else 0
+        rows = rows.expand(log_q.shape)  # [S], or [B, S] where Q differs by query
     _check_drawn(rows, log_q)
     return Draw(
         rows=rows,
@@ -167,6 +191,8 @@ def draw(sampler: Sampler, request: DrawRequest, generator: torch.Generator) -> 
         num_draws=sample.expected_size,
         own_columns=sample.own_columns,
         stored=sample.stored,
+        num_shared=num_shared,
+        live=None if sample.live is None else _correct(sample.live, positives),
     )
 
 

@@ -71,11 +71,17 @@ class HardNegativeSampler:
         )
 
     def _log_expected_count(self, ordered: Tensor, repeats: Tensor, rows: Tensor) -> Tensor:
+        if rows.ndim == 1:
+            times = _count_in_lists(ordered, rows)  # [B, K]
+        else:
+            times = self._find_in_lists(ordered, repeats, rows)
+        return times.log() + math.log(self._num_sampled / self._num_top)
+
+    def _find_in_lists(self, ordered: Tensor, repeats: Tensor, rows: Tensor) -> Tensor:
         by_query = rows.expand(len(ordered), rows.shape[-1]).contiguous()  # [B, K]
         places = torch.searchsorted(ordered, by_query).clamp(max=self._num_top - 1)
         listed = ordered.gather(1, places) == by_query
-        times = torch.where(listed, repeats.gather(1, places), 0).double()  # [B, K]
-        return times.log() + math.log(self._num_sampled / self._num_top)
+        return torch.where(listed, repeats.gather(1, places), 0).double()  # [B, K]
 
     def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:
         """Do nothing: what the search knows is kept by its owner."""
@@ -87,3 +93,16 @@ class HardNegativeSampler:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Check that there is nothing to load."""
         check_no_state(state)
+
+
+def _count_in_lists(lists: Tensor, rows: Tensor) -> Tensor:
+    """Count how often each of the rows [K] stands in each list [B, m]: [B, K], float64.
+
+    The lists are looked up among the rows, not the rows in every list: m is smaller than K.
+    """
+    unique, columns = rows.unique(return_inverse=True)  # [U], [K]
+    counts = lists.new_zeros(len(lists), len(unique), dtype=torch.float64)
+    if len(unique):
+        places = torch.searchsorted(unique, lists).clamp(max=len(unique) - 1)  # [B, m]
+        counts.scatter_add_(1, places, (unique[places] == lists).double())
+    return counts.index_select(1, columns)

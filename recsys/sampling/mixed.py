@@ -33,18 +33,13 @@ class MixedSampler:
     def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:
         """Draw from the samplers in turn: [sum of S], or [B, sum of S] if any draws by query.
 
+        Columns that the batch shares come before those of single queries.
+
         Raises:
             ArgumentError: More than one sample holds the positives themselves.
         """
         samples = [sampler.sample(request, generator) for sampler in self._samplers]
-        starts = _starts(samples)
-        return Sample(
-            rows=_join([sample.rows for sample in samples], len(request.positive_rows)),
-            log_expected_count=lambda rows: _sum_of_counts(samples, rows),
-            expected_size=sum(sample.expected_size for sample in samples),
-            own_columns=_own_columns(samples, starts),
-            stored=_stored(samples, starts),
-        )
+        return _union(samples, len(request.positive_rows))
 
     def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:
         """Let every sampler learn."""
@@ -63,6 +58,23 @@ class MixedSampler:
             sampler.load_state_dict(
                 {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             )
+
+
+def _union(samples: list[Sample], batch: int) -> Sample:
+    """Put samples side by side, those that are shared by the batch before the others."""
+    samples = sorted(samples, key=lambda sample: sample.rows.ndim)
+    starts = _starts(samples)
+    stored = _stored(samples, starts)
+    live = [sample for sample in samples if sample.stored is None]
+    return Sample(
+        rows=_join([sample.rows for sample in samples], batch),
+        log_expected_count=lambda rows: _sum_of_counts(samples, rows),
+        expected_size=sum(sample.expected_size for sample in samples),
+        own_columns=_own_columns(samples, starts),
+        stored=stored,
+        num_shared=sum(len(sample.rows) for sample in samples if sample.rows.ndim == 1),
+        live=_union(live, batch) if live and stored is not None and len(stored.columns) else None,
+    )
 
 
 def _starts(samples: list[Sample]) -> list[int]:

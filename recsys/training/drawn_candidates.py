@@ -3,12 +3,15 @@
 Dimensions: B queries, S sampled candidates, M of them with stored vectors, E output width.
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from recsys.data import FeatureTable, TrainingBatch
+from recsys.losses import SampledEmbeddings
 from recsys.models import TwoTower
-from recsys.sampling import Draw, DrawRequest
+from recsys.sampling import Draw, DrawRequest, StoredVectors
 
 
 def request_draw(batch: TrainingBatch, query_embeddings: Tensor) -> DrawRequest:
@@ -29,34 +32,55 @@ def embed_rows(model: TwoTower, features: FeatureTable, rows: Tensor) -> Tensor:
     return found.reshape(*rows.shape, -1)
 
 
+@dataclass(frozen=True)
+class EmbeddedDraw:
+    """The embeddings of a draw, on the model's device.
+
+    Attributes:
+        positives: [B, E].
+        sampled: Of every column: [S, E] where the queries share them all, else a pair: [S1, E] of
+            the columns that they share, [B, S - S1, E] of the others.
+        live: Likewise, without the columns that have stored vectors; those of `Draw.live`.
+    """
+
+    positives: Tensor
+    sampled: SampledEmbeddings
+    live: SampledEmbeddings
+
+
 def embed_drawn(
     model: TwoTower, features: FeatureTable, positive_rows: Tensor, draw: Draw
-) -> tuple[Tensor, Tensor]:
+) -> EmbeddedDraw:
     """Embed the positives and the sampled candidates; the item tower meets each item once.
 
-    Columns with stored vectors take those, without a gradient.
+    Columns with stored vectors take those, without a gradient; columns that the queries share are
+    not embedded once a query.
 
     Args:
         model: Whose item tower it is.
         features: A row for each candidate.
         positive_rows: [B], int64, on the CPU.
-        draw: The sample.
-
-    Returns:
-        [B, E], and [S, E] or [B, S, E] as the draw's rows are; on the model's device.
+        draw: The sample; its stored columns are among the shared ones.
     """
-    num_columns = draw.rows.shape[-1]
-    live = torch.arange(num_columns)
+    shared_rows, own_rows = draw.rows, None
+    if draw.rows.ndim == 2:
+        shared_rows, own_rows = draw.rows[0, : draw.num_shared], draw.rows[:, draw.num_shared :]
+    is_live = torch.ones(len(shared_rows), dtype=torch.bool)
     if draw.stored is not None:
-        is_live = torch.ones(num_columns, dtype=torch.bool)
         is_live[draw.stored.columns] = False
-        live = live[is_live]
-    live_rows = draw.rows[..., live]
-    rows = torch.cat([positive_rows, live_rows.flatten()])
-    positives, flat = embed_rows(model, features, rows).tensor_split([len(positive_rows)])
-    sampled = flat.reshape(*live_rows.shape, -1)
-    if draw.stored is None:
-        return positives, sampled
-    stored = draw.stored.vectors.to(flat.device).expand(*live_rows.shape[:-1], -1, -1)
-    order = torch.cat([live, draw.stored.columns]).argsort().to(flat.device)
-    return positives, torch.cat([sampled, stored], dim=-2).index_select(-2, order)
+    rows = [positive_rows, shared_rows[is_live]]
+    rows += [] if own_rows is None else [own_rows.flatten()]
+    embeddings = embed_rows(model, features, torch.cat(rows)).split([len(part) for part in rows])
+    positives, live = embeddings[0], embeddings[1]
+    shared = live if draw.stored is None else _insert(live, is_live, draw.stored)
+    if own_rows is None:
+        return EmbeddedDraw(positives, shared, live)
+    own = embeddings[2].reshape(*own_rows.shape, -1)
+    return EmbeddedDraw(positives, (shared, own), (live, own))
+
+
+def _insert(live: Tensor, is_live: Tensor, stored: StoredVectors) -> Tensor:
+    """Put live and stored vectors where their columns are: [S1, E]."""
+    columns = torch.cat([is_live.nonzero().squeeze(1), stored.columns])
+    vectors = torch.cat([live, stored.vectors.to(live)])
+    return vectors.index_select(0, columns.argsort().to(live.device))

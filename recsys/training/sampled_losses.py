@@ -19,7 +19,7 @@ class SampledTerms:
     Attributes:
         query_embeddings: [B, E].
         positive_embeddings: [B, E].
-        sampled_embeddings: [S, E] or [B, S, E].
+        sampled_embeddings: [S, E], or the pair of the shared and of the other columns.
         positive_rows: [B].
         sampled_rows: [S] or [B, S].
         positive_log_q: [B].
@@ -32,7 +32,7 @@ class SampledTerms:
 
     query_embeddings: Tensor
     positive_embeddings: Tensor
-    sampled_embeddings: Tensor
+    sampled_embeddings: losses.SampledEmbeddings
     positive_rows: Tensor
     sampled_rows: Tensor
     positive_log_q: Tensor

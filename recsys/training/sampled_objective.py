@@ -4,11 +4,13 @@ Dimensions: B rows in the batch, S sampled candidates, C candidates in the catal
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from recsys.data import FeatureTable, TrainingBatch
+from recsys.losses import SampledEmbeddings
 from recsys.models import TwoTower
 from recsys.sampling import Draw, Popularity, Sampler, check_no_state, draw
 from recsys.training.drawn_candidates import embed_drawn, request_draw
@@ -54,22 +56,19 @@ class SampledObjective:
         """Compute the loss of each row: [B]."""
         positive_rows = torch.from_numpy(batch.positives)
         drawn = draw(self._sampler, request_draw(batch, query_embeddings), generator)
-        positives, sampled = embed_drawn(model, self._features, positive_rows, drawn)
-        mask = None
-        if self._known is not None:
-            others = self._known.find_others(batch.users, positive_rows, drawn.rows)
-            mask = others.logical_not()
-        losses = self._loss(
-            _make_terms(
-                model,
-                query_embeddings,
-                positive_embeddings=positives,
-                sampled_embeddings=sampled,
-                positive_rows=positive_rows,
-                drawn=drawn,
-                mask=mask,
+        embedded = embed_drawn(model, self._features, positive_rows, drawn)
+        step = _Step(model, batch, positive_rows, self._known)
+        positives = embedded.positives
+        if drawn.live is None:
+            losses = self._loss(step.terms(query_embeddings, positives, embedded.sampled, drawn))
+        else:
+            of_queries = step.terms(
+                query_embeddings, positives.detach(), _detach(embedded.sampled), drawn
             )
-        )
+            of_candidates = step.terms(
+                query_embeddings.detach(), positives, embedded.live, drawn.live
+            )
+            losses = _join_gradients(self._loss(of_queries), self._loss(of_candidates))
         self._means.add(sample_size=float(drawn.rows.shape[-1]))
         self._sampler.update(positive_rows, positives.detach())
         if self._popularity is not None:
@@ -108,28 +107,52 @@ class SampledObjective:
         self._means.load_state_dict(statistics)
 
 
-def _make_terms(
-    model: TwoTower,
-    query_embeddings: Tensor,
-    *,
-    positive_embeddings: Tensor,
-    sampled_embeddings: Tensor,
-    positive_rows: Tensor,
-    drawn: Draw,
-    mask: Tensor | None,
-) -> SampledTerms:
-    """Gather the terms of a loss, on the device of the queries."""
-    device = query_embeddings.device
-    return SampledTerms(
-        query_embeddings=query_embeddings,
-        positive_embeddings=positive_embeddings,
-        sampled_embeddings=sampled_embeddings,
-        positive_rows=positive_rows.to(device),
-        sampled_rows=drawn.rows.to(device),
-        positive_log_q=drawn.positive_log_q.to(device),
-        sampled_log_q=drawn.log_q.to(device),
-        num_draws=drawn.num_draws,
-        temperature=model.temperature(),
-        own_columns=None if drawn.own_columns is None else drawn.own_columns.to(device),
-        sampled_mask=None if mask is None else mask.to(device),
-    )
+@dataclass(frozen=True)
+class _Step:
+    """What the terms of one step's losses have in common."""
+
+    model: TwoTower
+    batch: TrainingBatch
+    positive_rows: Tensor
+    known: KnownPositives | None
+
+    def terms(
+        self, queries: Tensor, positives: Tensor, sampled: SampledEmbeddings, drawn: Draw
+    ) -> SampledTerms:
+        """Gather the terms of a loss, on the device of the queries."""
+        device, mask = queries.device, None
+        if self.known is not None:
+            others = self.known.find_others(self.batch.users, self.positive_rows, drawn.rows)
+            mask = others.logical_not().to(device)
+        temperature = self.model.temperature()
+        return SampledTerms(
+            query_embeddings=queries,
+            positive_embeddings=positives,
+            sampled_embeddings=sampled,
+            positive_rows=self.positive_rows.to(device),
+            sampled_rows=drawn.rows.to(device),
+            positive_log_q=drawn.positive_log_q.to(device),
+            sampled_log_q=drawn.log_q.to(device),
+            num_draws=drawn.num_draws,
+            temperature=temperature if queries.requires_grad else temperature.detach(),
+            own_columns=None if drawn.own_columns is None else drawn.own_columns.to(device),
+            sampled_mask=mask,
+        )
+
+
+def _detach(embeddings: SampledEmbeddings) -> SampledEmbeddings:
+    if isinstance(embeddings, Tensor):
+        return embeddings.detach()
+    shared, own = embeddings
+    return shared.detach(), own.detach()
+
+
+def _join_gradients(of_queries: Tensor, of_candidates: Tensor) -> Tensor:
+    """Give the first losses' values, with the gradients of both.
+
+    Stored vectors take no gradient. In one loss over all columns the candidates would get the
+    positives' pull in full and of the negatives' push only the live columns' share, so that
+    popular ones would drift up. Here the queries' gradient comes from all columns, the candidates'
+    from the live ones, each with the Q that belongs to its columns.
+    """
+    return of_queries + (of_candidates - of_candidates.detach())

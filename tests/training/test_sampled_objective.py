@@ -43,10 +43,16 @@ TOP = torch.tensor([[3, 0], [1, 4], [1, 3]])  # the two best of each row
 class Seen:
     """A loss that remembers its terms, and is the standard one."""
 
-    terms: SampledTerms
+    def __init__(self) -> None:
+        self.calls: list[SampledTerms] = []
+
+    @property
+    def terms(self) -> SampledTerms:
+        """Give the terms over all columns, which come first."""
+        return self.calls[0]
 
     def __call__(self, terms: SampledTerms) -> Tensor:
-        self.terms = terms
+        self.calls.append(terms)
         return sampled_losses.standard_softmax(terms, remove_accidental_hits=True)
 
 
@@ -80,9 +86,19 @@ SIZES = {"in_batch": 3, "drawn": 6, "memory": 2, "hard": 4}
 
 
 def columns_of(names: list[str]) -> dict[str, range]:
-    """Give the columns of each stream."""
+    """Give the columns of each stream: those that the batch shares come first."""
+    names = sorted(names, key=lambda name: name == "hard")
     ends = np.cumsum([SIZES[name] for name in names]).tolist()
     return {n: range(end - SIZES[n], end) for n, end in zip(names, ends, strict=True)}
+
+
+def all_vectors(terms: SampledTerms) -> Tensor:
+    """Give the vector of every query's every column: [B, S, E]."""
+    embeddings, size = terms.sampled_embeddings, terms.sampled_rows.shape[-1]
+    if isinstance(embeddings, Tensor):
+        return embeddings.detach().expand(3, size, 5)
+    shared, own = embeddings
+    return torch.cat([shared.expand(3, *shared.shape), own], dim=1).detach()
 
 
 @ORDERS
@@ -99,9 +115,8 @@ def test_stored_vectors_stand_in_the_columns_of_the_memory_and_no_others(
     size = sum(SIZES[name] for name in names)
     shape = (3, size) if by_query else (size,)
     assert terms.sampled_rows.shape == terms.sampled_log_q.shape == shape
-    assert terms.sampled_embeddings.shape == (*shape, 5)
-    rows = terms.sampled_rows.expand(3, size)
-    vectors = terms.sampled_embeddings.expand(3, size, 5)
+    rows, vectors = terms.sampled_rows.expand(3, size), all_vectors(terms)
+    assert vectors.shape == (3, size, 5)
     assert rows[:, columns["memory"]].tolist() == [[4, 1]] * 3
     stored = torch.tensor([[7.0] * 5, [9.0] * 5]).expand(3, 2, 5)
     assert torch.equal(vectors[:, columns["memory"]], stored)
@@ -141,36 +156,51 @@ def test_log_q_of_every_column_is_that_of_the_sum_of_all_streams(
 
 
 @ORDERS
-def test_no_gradient_reaches_stored_vectors_or_through_them_an_item(
+def test_queries_learn_from_all_columns_and_items_from_those_without_stored_vectors(
     unit_items: Any, names: list[str]
 ) -> None:
-    seen = Seen()
+    """Else the items would be pulled up in full and pushed down by the live columns' share only."""
+    seen, positives = Seen(), [3, 1, 0]
     sampler = MixedSampler(make_streams(unit_items, names))
     objective = SampledObjective(sampler, unit_items.features, seen)
     queries = unit_items.queries(SCORES)
     generator = torch.Generator().manual_seed(0)
-    losses = objective.losses(unit_items.model, queries, unit_items.batch([3, 1, 0]), generator)
+    losses = objective.losses(unit_items.model, queries, unit_items.batch(positives), generator)
     of_queries, of_items = torch.autograd.grad(losses.sum(), (queries, unit_items.table))
 
-    terms, size = seen.terms, seen.terms.sampled_rows.shape[-1]
-    rows = terms.sampled_rows.expand(3, size)
-    vectors = terms.sampled_embeddings.detach().expand(3, size, 5)
-    logits = torch.einsum("be,bse->bs", queries.detach(), vectors) / 0.5
-    logits = logits - terms.sampled_log_q.expand(3, size)
-    logits[rows == terms.positive_rows[:, None]] = -math.inf  # hits, the own column among them
-    own = SCORES[range(3), [3, 1, 0]] - terms.positive_log_q
-    weights = torch.cat([own[:, None], logits], dim=1).softmax(dim=1)[:, 1:]  # [B, S]
-    live = [column for name, c in columns_of(names).items() if name != "memory" for column in c]
-    expected = torch.zeros(6, 5)
+    rows, weights = softmax_weights(seen.terms, queries.detach())
+    pulled = all_vectors(seen.terms) - torch.eye(5)[positives][:, None]
+    expected_queries = torch.einsum("bs,bse->be", weights, pulled) / 0.5
+    assert_close(of_queries, expected_queries, rtol=0, atol=1e-5)
+
+    # The second loss is that of the same mixture without the memory, under its own Q.
+    without = [name for name in names if name != "memory"]
+    alone = Seen()
+    sampler = MixedSampler(make_streams(unit_items, without))
+    other = SampledObjective(sampler, unit_items.features, alone)
+    generator.manual_seed(0)
+    again = other.losses(unit_items.model, queries, unit_items.batch(positives), generator)
+    assert_close(of_items, torch.autograd.grad(again.sum(), unit_items.table)[0])
+
+    rows, weights = softmax_weights(alone.terms, queries.detach())
+    expected_items = torch.zeros(6, 5)
     for query in range(3):
-        for column in live:
-            expected[rows[query, column]] += weights[query, column] * queries[query].detach() / 0.5
-        pull = -weights[query].sum() * queries[query].detach() / 0.5
-        expected[[3, 1, 0][query]] += pull
-    assert_close(of_items, expected, rtol=0, atol=1e-5)
-    positives = torch.eye(5)[[3, 1, 0]]
-    pulled = torch.einsum("bs,bse->be", weights, vectors - positives[:, None]) / 0.5
-    assert_close(of_queries, pulled, rtol=0, atol=1e-5)
+        for column in range(rows.shape[1]):
+            push = weights[query, column] * queries[query].detach() / 0.5
+            expected_items[rows[query, column]] += push
+            expected_items[positives[query]] -= push
+    assert_close(of_items, expected_items, rtol=0, atol=1e-5)
+
+
+def softmax_weights(terms: SampledTerms, queries: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the rows of all columns [B, S] and the softmax weights of the columns that are left."""
+    positives = terms.positive_rows
+    rows = terms.sampled_rows.expand(3, terms.sampled_rows.shape[-1])
+    logits = torch.einsum("be,bse->bs", queries, all_vectors(terms)) / 0.5
+    logits = logits - terms.sampled_log_q.expand_as(logits)
+    logits[rows == positives[:, None]] = -math.inf  # hits, the own column among them
+    own = SCORES[range(3), positives] - terms.positive_log_q
+    return rows, torch.cat([own[:, None], logits], dim=1).softmax(dim=1)[:, 1:]
 
 
 def test_a_memory_that_is_empty_adds_nothing(unit_items: Any) -> None:
@@ -183,7 +213,7 @@ def test_a_memory_that_is_empty_adds_nothing(unit_items: Any) -> None:
     second = SampledObjective(InBatchSampler(popularity), unit_items.features, alone)
     assert_close(unit_items.losses(first, SCORES, batch), unit_items.losses(second, SCORES, batch))
     unit_items.losses(first, SCORES, batch)  # the memory now holds the first step's positives
-    assert with_memory.terms.sampled_rows.tolist() == [3, 1, 0] * 2
+    assert with_memory.calls[1].sampled_rows.tolist() == [3, 1, 0] * 2
     assert first.statistics() == {"sample_size": 4.5}
 
 
