@@ -60,7 +60,7 @@ def block_logits(
         logits = queries[rows] @ candidates[columns].T
     else:
         logits = offsets[columns].addmm(queries[rows], candidates[columns].T)
-    if removal is not None:
+    if removal is not None and not removal.is_empty:
         # -inf, not a large negative number: a hit must get a gradient of exactly zero.
         logits.masked_fill_(removal.find(rows, columns), float("-inf"))
     return logits

@@ -71,7 +71,8 @@ class _LogPartition(torch.autograd.Function):
         queries, candidates, offsets, result, *kept = ctx.saved_tensors
         removal, blocks = ctx.plan
         of_queries, of_candidates = torch.zeros_like(queries), torch.zeros_like(candidates)
-        of_offsets = None if offsets is None else torch.zeros_like(offsets)
+        # log Q is a constant: its gradient is another pass over the exponentials.
+        of_offsets = torch.zeros_like(offsets) if ctx.needs_input_grad[2] else None
         # Where nothing is left in any block, every peak is -inf: 0 is any finite number here.
         result = result.masked_fill(result == float("-inf"), 0)
         with torch.autocast(queries.device.type, enabled=False):

@@ -23,6 +23,11 @@ class Removal:
     own_columns: Tensor | None
     considered: Tensor | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Say whether nothing ever leaves."""
+        return self.positive_rows is None and self.own_columns is None and self.considered is None
+
     def find(self, rows: slice, columns: slice) -> Tensor:
         """Find what leaves in one block of queries and candidates: [b, k], bool."""
         candidate_rows = self.candidate_rows[..., columns]

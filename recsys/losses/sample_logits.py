@@ -49,6 +49,8 @@ class SampleLogits:
             logits = torch.cat([logits, own_logits], dim=1) if len(self.shared) else own_logits
         if self.offsets is not None:
             logits = logits + self.offsets
+        if self.removal.is_empty:
+            return logits
         # -inf, not a large negative number: a hit must get a gradient of exactly zero.
         return logits.masked_fill(
             self.removal.find(slice(0, logits.shape[0]), slice(0, logits.shape[1])), float("-inf")

@@ -81,7 +81,7 @@ class _SoftplusSum(torch.autograd.Function):
         queries, candidates, offsets, *kept = ctx.saved_tensors
         removal, blocks = ctx.plan
         of_queries, of_candidates = torch.zeros_like(queries), torch.zeros_like(candidates)
-        of_offsets = None if offsets is None else torch.zeros_like(offsets)
+        of_offsets = torch.zeros_like(offsets) if ctx.needs_input_grad[2] else None
         with torch.autocast(queries.device.type, enabled=False):
             for i, block in enumerate(blocks.over(len(queries), len(candidates))):
                 if kept:
