@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError
+from recsys.foundations import ArgumentError, FormatError
 from recsys.sampling.draw import DrawRequest, Sample, Sampler, StoredVectors
 
 
@@ -52,7 +52,18 @@ class MixedSampler:
         return {f"{i}.{name}": value for i, s in enumerate(states) for name, value in s.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Hand each sampler its part."""
+        """Hand each sampler its part.
+
+        Raises:
+            FormatError: It is of a mixture of more samplers, or of another sampler.
+        """
+        places = {str(i) for i in range(len(self._samplers))}
+        strangers = sorted(name for name in state if name.partition(".")[0] not in places)
+        if strangers:
+            raise FormatError(
+                f"The checkpoint's sampler state must be of {len(self._samplers)} samplers, "
+                f"got {strangers}."
+            )
         for i, sampler in enumerate(self._samplers):
             prefix = f"{i}."
             sampler.load_state_dict(

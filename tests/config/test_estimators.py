@@ -1,9 +1,11 @@
 """Every preset of an estimator composes, builds and trains; what data cannot serve is refused."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -13,7 +15,8 @@ from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_objective import build_objective
 from recsys.data import PreparedDataset, read_prepared
 from recsys.foundations import ConfigError, make_generator, seed_everything
-from recsys.training import ModelStep
+from recsys.sampling import PerQuerySampler, PopularityProposal, WithReplacementSampler
+from recsys.training import ModelStep, SampledObjective, sampled_losses
 
 PRESETS = Path(__file__).parents[2] / "conf" / "experiment" / "estimator"
 NAMES = sorted(path.stem for path in PRESETS.glob("*.yaml"))
@@ -87,6 +90,39 @@ def test_every_preset_composes_builds_and_trains(
     assert (statistics == {}) == visits_all
     assert visits_all or statistics["sample_size"] >= 1
     objective.load_state_dict(objective.state_dict())
+
+
+WANTED: dict[str, Any] = {
+    "negative_sampling": sampled_losses.negative_sampling,
+    "noise_contrastive": sampled_losses.noise_contrastive,
+    "sampled_logistic": sampled_losses.sampled_logistic,
+    "bpr": sampled_losses.bpr,
+    "sampled_softmax": partial(sampled_losses.standard_softmax, remove_accidental_hits=True),
+    "uncorrected": partial(sampled_losses.uncorrected_softmax, remove_accidental_hits=True),
+    "refined": sampled_losses.refined_softmax,
+}
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_preset_trains_by_the_loss_of_its_name(
+    compose: Compose, dataset: PreparedDataset, name: str
+) -> None:
+    config: Any = compose({"experiment": f"estimator/{name}", "loss.num_sampled": 9})
+    model = build.build_model(config, dataset).eval()  # so that no item is dropped at random
+    counts = dataset.items.counts[: dataset.num_items]
+    proposal = PopularityProposal(counts, alpha=0.75)
+    by_query = config.sampler.mode == "per_query"
+    sampler = (PerQuerySampler if by_query else WithReplacementSampler)(proposal, num_sampled=9)
+    features = dataset.items.features.take(np.arange(dataset.num_items))
+    batch = next(build.build_batches(config, dataset).epoch(0))
+    found, expected = (
+        ModelStep(model, objective, dataset.users.features, make_generator(0, "draws"))(batch)[0]
+        for objective in (
+            build_objective(config, dataset, model),
+            SampledObjective(sampler, features, WANTED[name]),
+        )
+    )
+    assert torch.equal(found, expected)
 
 
 MODES = {

@@ -95,6 +95,19 @@ def test_the_likelihood_is_recorded_and_the_log_line_shows_the_perplexity(
         assert record["validation_num_unknown_events"] == 0
 
 
+def test_what_the_draws_were_like_is_recorded_and_shown(
+    make_run: MakeRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    run = make_run(epochs=2)
+    records = fit(run, resume=False).records
+    rows, batches = run.batches.num_rows, run.batches.num_batches
+    for record in records:  # each epoch's own; in the batch there are as many as it has rows
+        assert record["sample_size"] == rows / batches
+    shown = f", sample size {rows / batches:.4g}, "
+    assert sum(shown in message for message in caplog.messages) == 2
+
+
 def test_a_perplexity_beyond_a_float_is_shown_and_left_out_of_the_record(
     make_run: MakeRun, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -349,6 +349,21 @@ def test_the_state_of_another_loss_or_sampler_is_refused(unit_items: Any) -> Non
         plain.load_state_dict({})
 
 
+def test_the_state_of_another_mixture_is_refused(unit_items: Any) -> None:
+    state = make_stateful(unit_items, "exact").state_dict()
+    names = ["in_batch", "memory"]
+    fewer = SampledObjective(
+        MixedSampler(make_streams(unit_items, names)), unit_items.features, Seen()
+    )
+    with pytest.raises(FormatError, match=r"must be of 2 samplers, got \['2\.counts'\]"):
+        fewer.load_state_dict(state)
+    more = SampledObjective(
+        MixedSampler(make_streams(unit_items, [*names, "drawn"])), unit_items.features, Seen()
+    )
+    with pytest.raises(FormatError, match=r"must be empty for this sampler, got \['counts'\]"):
+        more.load_state_dict(state)
+
+
 def make_known(*, num_items: int = 5) -> KnownPositives:
     """User 0 took items 0, 3 and 4 in training, user 1 took item 1, user 2 took nothing."""
     nothing = FeatureTable.missing(FeatureSchema(), 4)
