@@ -7,7 +7,11 @@ from recsys.losses.full_logistic import full_logistic_loss
 from recsys.losses.full_softmax import full_softmax_loss
 from recsys.losses.grow_row_samples import GrownRows, grow_row_samples
 from recsys.losses.grow_sample import GrownSample, grow_sample
-from recsys.losses.importance_sampling import importance_sampling_loss, importance_weights
+from recsys.losses.importance_sampling import (
+    importance_log_weights,
+    importance_sampling_loss,
+    importance_weights,
+)
 from recsys.losses.in_batch_softmax import in_batch_softmax_loss
 from recsys.losses.metropolis_hastings import ChainResult, independent_chain, transition_matrix
 from recsys.losses.monte_carlo import monte_carlo_loss
@@ -37,6 +41,7 @@ __all__ = [
     "full_softmax_loss",
     "grow_row_samples",
     "grow_sample",
+    "importance_log_weights",
     "importance_sampling_loss",
     "importance_weights",
     "in_batch_softmax_loss",

@@ -6,6 +6,7 @@ Dimensions: B queries in the batch, T positives a query, S sampled candidates, D
 import torch
 from torch import Tensor
 
+from recsys.foundations import check_shape
 from recsys.losses import softmax_core as core
 from recsys.losses.placeholder_rows import placeholder_rows
 from recsys.losses.sample_logits import compute_sample_logits
@@ -99,6 +100,45 @@ def importance_sampling_loss(
             remove_accidental_hits=False,
         )
         return subtract_positives(logits.log_sum(), logits.positive_logits, positive_weights)
+
+
+def importance_log_weights(
+    query_embeddings: Tensor,
+    sampled_embeddings: Tensor,
+    *,
+    sampled_log_q: Tensor,
+    temperature: float | Tensor,
+) -> Tensor:
+    """Compute the log of ``exp(score / temperature) / Q`` of each draw.
+
+    Their logsumexp, less the positive's ``score / temperature``, is `importance_sampling_loss`,
+    with the same gradient. This way their spread can be looked at without scoring twice.
+
+    Args:
+        query_embeddings: [B, D], float.
+        sampled_embeddings: [S, D], shared by all queries of the batch. Or [B, S, D].
+        sampled_log_q: [S] or [B, S], natural log of the expected count in the sample; finite.
+        temperature: Divides the scores; above 0. A scalar tensor if it is learned.
+
+    Returns:
+        [B, S], float32 or wider, nats.
+
+    Raises:
+        ShapeError: Two arguments disagree in B, S or D.
+        ArgumentError: `temperature` is not above 0.
+    """
+    check_shape("query_embeddings", query_embeddings, None, None)
+    batch, width = query_embeddings.shape
+    own = sampled_embeddings.dim() == 3
+    check_shape("sampled_embeddings", sampled_embeddings, *([batch] if own else []), None, width)
+    check_shape("sampled_log_q", sampled_log_q, *sampled_embeddings.shape[:-1])
+    with torch.autocast(query_embeddings.device.type, enabled=False):
+        queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
+        sampled = core.widen(sampled_embeddings)
+        offsets = -sampled_log_q.to(queries.dtype)
+        if own:
+            return offsets + torch.bmm(sampled, queries[:, :, None]).squeeze(2)
+        return torch.addmm(offsets, queries, sampled.T)
 
 
 def importance_weights(log_weights: Tensor) -> Tensor:

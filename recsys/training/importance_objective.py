@@ -17,7 +17,7 @@ from recsys.losses import (
     full_softmax_loss,
     grow_row_samples,
     grow_sample,
-    importance_sampling_loss,
+    importance_log_weights,
 )
 from recsys.models import TwoTower
 from recsys.sampling import Draw, Sampler, draw
@@ -177,43 +177,39 @@ class ImportanceObjective:
 
 
 class _Blocks:
-    """The blocks that were drawn for a batch, as the loss that each gives its rows."""
+    """The blocks that were drawn for a batch, as the estimate of Z that each gives its rows."""
 
     def __init__(
         self, model: TwoTower, features: FeatureTable, queries: Tensor, positives: Tensor
     ) -> None:
         self._model, self._features = model, features
-        self._queries, self._positives = queries, positives
+        self._queries = queries
+        self._temperature: Tensor = model.temperature()
         dtype = torch.promote_types(queries.dtype, torch.float32)
+        products = queries.to(dtype) * positives.to(dtype)
+        self._positive_logits: Tensor = products.sum(dim=1) / self._temperature  # [B]
         self._totals = queries.new_full((len(queries),), float("-inf"), dtype=dtype)
         self._counts = torch.zeros(len(queries), device=queries.device)
 
     def add(self, drawn: Draw, rows: Tensor) -> Tensor:
         """Add a block for some rows [b] of the batch; give its log importance weights [b, N]."""
-        sampled = embed_rows(self._model, self._features, drawn.rows)  # [N, E] or [b, N, E]
         rows = rows.to(self._queries.device)
-        queries = self._queries.index_select(0, rows)
-        log_q = drawn.log_q.to(queries.device)
-        temperature: Tensor = self._model.temperature()
-        losses = importance_sampling_loss(  # log of the block's mean weight, less the positive
-            queries,
-            self._positives.index_select(0, rows),
-            sampled,
-            sampled_log_q=log_q,
-            temperature=temperature,
+        log_weights = importance_log_weights(
+            self._queries.index_select(0, rows),
+            embed_rows(self._model, self._features, drawn.rows),  # [N, E] or [b, N, E]
+            sampled_log_q=drawn.log_q.to(self._queries.device),
+            temperature=self._temperature,
         )
-        total = torch.logaddexp(self._totals.index_select(0, rows), losses)
+        of_block = log_weights.logsumexp(dim=1)  # log of the block's mean weight
+        total = torch.logaddexp(self._totals.index_select(0, rows), of_block)
         self._totals = self._totals.index_copy(0, rows, total)
         self._counts[rows] += 1
-        with torch.no_grad():
-            formula = "be,ne->bn" if sampled.dim() == 2 else "be,bne->bn"
-            scores = torch.einsum(formula, queries, sampled).to(total.dtype)
-            return (scores / temperature - log_q).cpu()
+        return log_weights.detach().cpu()
 
     def losses(self) -> Tensor:
         """Give the losses [B] of all blocks of a row as one sample.
 
-        The positive's term is the same in each block, so the log of the mean weight over all
-        draws is the log of the mean over the (equally large) blocks.
+        The log of the mean weight over all draws is that of the mean over the (equally large)
+        blocks.
         """
-        return self._totals - self._counts.log()
+        return self._totals - self._counts.log() - self._positive_logits
