@@ -143,16 +143,23 @@ def _check_others(loss: LossConfig) -> None:
 def _check_draws(loss: LossConfig, sampler: SamplerConfig) -> None:
     """Check that the loss can be computed from the draws of the sampler group."""
     if isinstance(loss, ImportanceSamplingConfig) and isinstance(sampler, ProposalConfig):
-        one_of("sampler.mode", sampler.mode, ("with_replacement", "per_query"))
+        _check_mode(sampler.mode, ("with_replacement", "per_query"), "loss=importance_sampling")
     if not isinstance(loss, ExactImportanceConfig | MetropolisHastingsConfig):
         return
+    references = "loss=exact_importance and loss=metropolis_hastings"
     if isinstance(sampler, BigramConfig | LearnedUnigramConfig):
         raise ConfigError(
-            "sampler must be uniform, log_uniform or popularity for loss=exact_importance and "
-            "loss=metropolis_hastings: they draw from one fixed distribution."
+            f"sampler must be uniform, log_uniform or popularity for {references}: "
+            "they draw from one fixed distribution."
         )
     if isinstance(sampler, ProposalConfig):
-        one_of("sampler.mode", sampler.mode, ("with_replacement",))
+        _check_mode(sampler.mode, ("with_replacement",), references)
+
+
+def _check_mode(mode: str, modes: tuple[str, ...], losses: str) -> None:
+    """Check that the draws are of a kind that the losses take."""
+    if mode not in modes:
+        raise ConfigError(f"sampler.mode must be {' or '.join(modes)} for {losses}, got {mode!r}.")
 
 
 @dataclass(kw_only=True)

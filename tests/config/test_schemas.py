@@ -229,7 +229,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         (
             {"loss": "importance_sampling", "sampler.mode": "deduplicated"},
-            "sampler.mode must be one of with_replacement, per_query, got 'deduplicated'.",
+            "sampler.mode must be with_replacement or per_query for loss=importance_sampling, got ",
         ),
         (
             {"loss": "exact_importance", "sampler": "bigram"},
@@ -242,7 +242,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         (
             {"loss": "metropolis_hastings", "sampler.mode": "per_query"},
-            "sampler.mode must be one of with_replacement, got 'per_query'.",
+            "sampler.mode must be with_replacement for loss=exact_importance and loss=metropolis",
         ),
     ],
     "prepare": [
