@@ -30,16 +30,23 @@ class Advice:
 def advise(measurements: Sequence[Measurement], *, target: float, batch_size: int) -> Advice:
     """Name the cheapest estimator and sample size whose error is below the target.
 
-    Cheap is what takes the least time a step: to draw, and for the loss forward and backward.
+    Cheap is what takes the least time a step: to draw, and for the loss forward and backward. What
+    does not aim at the softmax is not advised, however small its error is here.
 
     Args:
-        measurements: At least one.
+        measurements: Of any estimators.
         target: Largest relative error of the gradient of the tower outputs at the batch size.
         batch_size: B.
     """
-    steps = [(one, one.step) for one in measurements if one.step is not None]
+    steps = [
+        (one, one.step)
+        for one in measurements
+        if one.step is not None and KINDS[one.estimator].aim == "softmax"
+    ]
     good = [(one, step) for one, step in steps if step.error.value < target]
     at_batch = f"At a batch of {batch_size:,} rows"
+    if not steps:
+        return Advice(f"{at_batch} nothing that aims at the softmax was measured.", None, None)
     if not good:
         closest = min(steps, key=lambda pair: pair[1].error.value)
         return Advice(
@@ -65,7 +72,7 @@ def advise(measurements: Sequence[Measurement], *, target: float, batch_size: in
 
 
 def _said(one: Measurement, step: StepError) -> str:
-    label = KINDS[one.estimator].marked_label
+    label = KINDS[one.estimator].label
     size = "" if one.estimator == "full_softmax" else f" with a sample size of {one.sample_size:,}"
     return f"{label}{size} (error {step.error.value:.3f}, {_milliseconds(step)} a step)"
 

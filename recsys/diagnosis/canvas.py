@@ -62,6 +62,16 @@ def log_sizes(axes: Axes, sizes: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
+def log_errors(axes: Axes) -> None:
+    """Make the vertical axis a log scale with plain numbers at the powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(base=10))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, Any]], *, gap: float) -> None:
     """Write a label behind the end of each line, moved apart where they would overlap.
 

@@ -5,7 +5,7 @@ from __future__ import annotations  # the types of matplotlib, which is loaded w
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from recsys.diagnosis.canvas import BAND, COLORS, INK, log_sizes, new_sheet
+from recsys.diagnosis.canvas import BAND, COLORS, INK, log_errors, log_sizes, new_sheet
 from recsys.diagnosis.measurement import Measurement
 from recsys.diagnosis.registry import KINDS
 from recsys.diagnosis.result import Diagnosis
@@ -72,7 +72,7 @@ def _scale(axes: Sequence[Axes], groups: Mapping[str, list[Measurement]]) -> Non
         places = [i for i, name in enumerate(groups) if KINDS[name].aim in aims]
         values = [v for i in places for v in _values(list(groups.values())[i])]
         for i in places:
-            axes[i].set_yscale("log")
+            log_errors(axes[i])
             if values:
                 axes[i].set_ylim(min(values) / 1.6, max(values) * 1.6)
             is_first = i % _COLUMNS == 0 or i - 1 not in places
@@ -122,7 +122,7 @@ def _name_lines(axes: Axes, group: list[Measurement]) -> None:
     error = one.gradients["scores"]
     for text, value, offset, color in (
         ("noise", error.noise.value, (0, 5), _NOISE),
-        ("bias", error.bias.value, (0, -13), _BIAS),
+        ("bias", error.bias.value, (-28, -12), _BIAS),
         ("noise band", error.noise_band, (-14, -24), INK),
     ):
         axes.annotate(

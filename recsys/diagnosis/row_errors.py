@@ -7,19 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from recsys.diagnosis.candidates import Candidates
 from recsys.diagnosis.estimator import Estimator
-from recsys.diagnosis.score_gradient import RowGradients, estimated_gradients, full_gradients
+from recsys.diagnosis.row_block import RowBlock, Values
 from recsys.diagnosis.subject import Subject
 from recsys.foundations import check_positive, make_generator
-from recsys.losses import effective_sample_size
 
 GRADIENTS = ("scores", "query_vectors", "item_vectors")
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -75,10 +69,10 @@ def measure_rows(
     """
     check_positive("num_draws", num_draws)
     seed, *names = stream
-    blocks: list[_Block] = []
+    blocks: list[RowBlock] = []
     told: list[dict[str, float]] = []
     for rows in subject.blocks():
-        block = _Block(estimator, subject, rows)
+        block = RowBlock(estimator, subject, rows)
         for turn in range(num_draws):
             generator = make_generator(int(seed), *names, size, turn)
             candidates = estimator.sample(subject, size, generator)
@@ -97,75 +91,3 @@ def measure_rows(
         effective_sizes=np.concatenate([block.effective_sizes / num_draws for block in blocks]),
         facts={name: float(np.mean([one[name] for one in told])) for name in told[0]},
     )
-
-
-class _Block:
-    """Sums over the draws for a block of rows."""
-
-    def __init__(self, estimator: Estimator, subject: Subject, rows: slice) -> None:
-        self._estimator, self._temperature = estimator, subject.temperature
-        self._items, self._queries = subject.item_vectors, subject.query_vectors[rows]
-        self._positive_rows = subject.positive_rows[rows]
-        self._scores = subject.scores(rows)  # [b, C]
-        self._full = full_gradients(self._scores, self._positive_rows, subject.temperature)
-        self._total = torch.zeros_like(self._scores)  # of the differences to the full gradient
-        self._num_draws = 0
-        self.full_squares = self._squares(self._full.gradients)
-        self.errors = np.zeros_like(self.full_squares)  # [b, 3]
-        self.loss_sums = np.zeros((len(self._scores), 2))
-        self.hits, self.effective_sizes = np.zeros(len(self._scores)), np.zeros(len(self._scores))
-
-    def add(self, candidates: Candidates) -> None:
-        """Take in one draw for the block's rows."""
-        estimate = estimated_gradients(
-            self._estimator,
-            candidates,
-            self._scores,
-            self._positive_rows,
-            self._full,
-            temperature=self._temperature,
-        )
-        difference = estimate.gradients.sub_(self._full.gradients)
-        self._num_draws += 1
-        self._total += difference
-        self.errors += self._squares(difference)
-        self._add_losses(estimate)
-        self.hits += _hit_shares(candidates, self._positive_rows).numpy()
-        self.effective_sizes += self._effective_sizes(candidates).numpy()
-
-    def bias_squares(self) -> Values:
-        """Give the squared norms of the mean difference: [b, 3]."""
-        return self._squares(self._total / self._num_draws)
-
-    def _squares(self, of_scores: Tensor) -> Values:
-        """Give squared norms of a gradient [b, C] and what it makes of the tower outputs: [b, 3].
-
-        A row's gradient of the item vectors is an outer product: of its scores' and its query.
-        """
-        scores = of_scores.square().sum(dim=1)
-        queries = (of_scores @ self._items).square().sum(dim=1)
-        items = scores * self._queries.square().sum(dim=1)
-        return torch.stack([scores, queries, items], dim=1).double().numpy()
-
-    def _add_losses(self, estimate: RowGradients) -> None:
-        difference = (estimate.losses - self._full.losses).double().numpy()
-        self.loss_sums += np.stack([difference, difference**2], axis=1)
-
-    def _effective_sizes(self, candidates: Candidates) -> Tensor:
-        """Give the effective sample size of each row: [b]; NaN where it has no meaning."""
-        if candidates.log_q is None:
-            told = candidates.facts.get("effective_sample_size", float("nan"))
-            return torch.full((len(self._scores),), told)
-        rows = candidates.by_row(len(self._scores)).rows
-        log_weights = self._scores.gather(1, rows) / self._temperature - candidates.log_q
-        return effective_sample_size(log_weights)
-
-
-def _hit_shares(candidates: Candidates, positive_rows: Tensor) -> Tensor:
-    """Give the share of each row's candidates that are its positive by accident: [b]."""
-    hits = candidates.by_row(len(positive_rows)).rows == positive_rows[:, None]  # [b, S]
-    if candidates.own_columns is not None:
-        hits = hits.scatter(1, candidates.own_columns[:, None], False)
-    if candidates.shares is not None:
-        return (hits * candidates.shares).sum(dim=1)
-    return hits.float().mean(dim=1)

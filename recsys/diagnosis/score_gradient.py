@@ -13,7 +13,7 @@ from recsys.diagnosis.estimator import Estimator
 
 
 @dataclass(frozen=True)
-class RowGradients:
+class FullGradients:
     """Losses of a block of rows and their gradients.
 
     Attributes:
@@ -25,7 +25,22 @@ class RowGradients:
     gradients: Tensor
 
 
-def full_gradients(scores: Tensor, positive_rows: Tensor, temperature: float) -> RowGradients:
+@dataclass(frozen=True)
+class EstimatedGradients:
+    """Losses of a block of rows, and their gradients where they are not 0.
+
+    Attributes:
+        losses: [b], in nats.
+        columns: [b, 1 + S], int64: the positive, then the candidates; repeats are separate terms.
+        values: As `columns`; the terms of the gradient of the scores.
+    """
+
+    losses: Tensor
+    columns: Tensor
+    values: Tensor
+
+
+def full_gradients(scores: Tensor, positive_rows: Tensor, temperature: float) -> FullGradients:
     """Compute the loss and gradient of the full softmax, ``(P - [positive]) / temperature``.
 
     Args:
@@ -37,7 +52,7 @@ def full_gradients(scores: Tensor, positive_rows: Tensor, temperature: float) ->
     gradients = log_p.exp()
     places = positive_rows[:, None]
     gradients.scatter_add_(1, places, torch.full(places.shape, -1.0))
-    return RowGradients(-log_p.gather(1, places)[:, 0], gradients / temperature)
+    return FullGradients(-log_p.gather(1, places)[:, 0], gradients / temperature)
 
 
 def estimated_gradients(
@@ -45,10 +60,9 @@ def estimated_gradients(
     candidates: Candidates,
     scores: Tensor,
     positive_rows: Tensor,
-    full: RowGradients,
     *,
     temperature: float,
-) -> RowGradients:
+) -> EstimatedGradients:
     """Compute the loss and gradient that an estimator gives a block of rows.
 
     The public loss gets the scores as biases, so that autograd gives the gradient of each.
@@ -58,7 +72,6 @@ def estimated_gradients(
         candidates: Of the block's b rows.
         scores: [b, C].
         positive_rows: [b], int64.
-        full: Of the same rows, for those that take the full softmax.
         temperature: Divides the scores.
     """
     by_row = candidates.by_row(len(scores))
@@ -70,11 +83,8 @@ def estimated_gradients(
     inputs = LossInputs.of_scores(positive, sampled, positive_rows, temperature)
     losses = estimator.loss(inputs, by_row)
     of_positive, of_sampled = torch.autograd.grad(losses.sum(), [positive, sampled])
-    gradients = torch.zeros_like(scores)
-    gradients.scatter_add_(1, by_row.rows, of_sampled)
-    gradients.scatter_add_(1, positive_rows[:, None], of_positive[:, None])
-    losses = losses.detach()
-    if candidates.exact_rows is not None:
-        losses = torch.where(candidates.exact_rows, full.losses, losses)
-        gradients = torch.where(candidates.exact_rows[:, None], full.gradients, gradients)
-    return RowGradients(losses, gradients)
+    return EstimatedGradients(
+        losses.detach(),
+        torch.cat([positive_rows[:, None], by_row.rows], dim=1),
+        torch.cat([of_positive[:, None], of_sampled], dim=1),
+    )

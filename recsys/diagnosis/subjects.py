@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ class Towers:
         """Give what divides the scores."""
         return float(self.model.temperature().detach())
 
-    @property
+    @cached_property
     def items(self) -> Tensor:
         """Give the item vectors as a tensor, which shares their memory unless that is a file."""
         writable = np.require(self.item_vectors, requirements="W")  # torch refuses others

@@ -106,14 +106,15 @@ def test_without_the_correction_a_bias_stays_that_draws_do_not_average_away(
     assert (plain > 3 * corrected).all()
 
 
-def test_agrees_with_a_slow_version_in_plain_formulas(subject: Subject) -> None:
+@pytest.mark.parametrize("size", [5, 16])  # few candidates, and so many that repeats abound
+def test_agrees_with_a_slow_version_in_plain_formulas(subject: Subject, size: int) -> None:
     """One row and one draw at a time, the gradient from the softmax's own formula."""
     proposal = PopularityProposal(torch.arange(1, 41), alpha=1.0)
     estimator = Sampled(
         lambda size: WithReplacementSampler(proposal, num_sampled=size), row_losses.importance
     )
     errors = measure_rows(
-        estimator, subject, 5, num_draws=7, stream=(3, "slow"), advance=lambda _: None
+        estimator, subject, size, num_draws=7, stream=(3, "slow"), advance=lambda _: None
     )
     scores = (subject.query_vectors @ subject.item_vectors.T).double()
     for row in (0, 11, 23):
@@ -122,7 +123,7 @@ def test_agrees_with_a_slow_version_in_plain_formulas(subject: Subject) -> None:
         full[positive] -= 1
         differences = []
         for turn in range(7):
-            drawn = proposal.draw(5, make_generator(3, "slow", 5, turn))
+            drawn = proposal.draw(size, make_generator(3, "slow", size, turn))
             weights = (scores[row, drawn] / tau - proposal.log_probability(drawn)).softmax(dim=0)
             estimate = torch.zeros(40, dtype=torch.float64).index_add_(0, drawn, weights)
             estimate[positive] -= 1
