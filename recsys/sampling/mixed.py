@@ -104,7 +104,9 @@ def _join(rows: list[Tensor], batch: int) -> Tensor:
 
 def _sum_of_counts(samples: list[Sample], rows: Tensor) -> Tensor:
     counts = [sample.log_expected_count(rows) for sample in samples]  # each [K] or [B, K]
-    return torch.stack(torch.broadcast_tensors(*counts)).logsumexp(dim=0)
+    by_width = [[one for one in counts if one.ndim == ndim] for ndim in (1, 2)]
+    sums = [torch.stack(same).logsumexp(dim=0) for same in by_width if same]
+    return sums[0] if len(sums) == 1 else torch.logaddexp(*sums)
 
 
 def _own_columns(samples: list[Sample], starts: list[int]) -> Tensor | None:
