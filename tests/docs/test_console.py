@@ -23,6 +23,7 @@ SLOW_PAGES = (
     "settings",
     "dataset",
     "bundle",
+    "estimators",
     "evaluation",
     "serving",
     "tracking",
