@@ -24,6 +24,11 @@ _STEPS_CAPTION = (
     "towers; draw: of that the draws."
 )
 
+_FACTS = {
+    "full_softmax_share": "rows that took the full softmax, their sample not being worth enough:",
+    "acceptance_rate": "proposals that were accepted:",
+}
+
 
 def print_diagnosis(diagnosis: Diagnosis) -> None:
     """Print the tables and the advice; a pipe gets lines that are wide enough for them."""
@@ -33,7 +38,9 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
 
 def diagnosis_table(diagnosis: Diagnosis) -> RenderableType:
     """Lay a diagnosis out for rich: the rows, a training step, what to mind, the advice."""
-    parts: list[RenderableType] = [_rows_table(diagnosis), _steps_table(diagnosis)]
+    parts: list[RenderableType] = [_rows_table(diagnosis)]
+    parts += [Text(line) for line in _facts(diagnosis)]
+    parts.append(_steps_table(diagnosis))
     aims = dict.fromkeys(KINDS[name].aim for name in diagnosis.by_estimator())
     parts += [Text(f"{AIMS[aim][0]} {AIMS[aim][1]}.") for aim in aims if AIMS[aim][0]]
     parts += [Text(f"{name} is left out: {why}.") for name, why in diagnosis.skipped.items()]
@@ -48,6 +55,21 @@ def diagnosis_table(diagnosis: Diagnosis) -> RenderableType:
     parts += [Text(f"Note: {note}", style="yellow") for note in _notes(diagnosis)]
     parts.append(Text(diagnosis.advice.sentence, style="bold"))
     return Group(*parts)
+
+
+def _facts(diagnosis: Diagnosis) -> list[str]:
+    """Say what the draws told, a line for each estimator that tells something."""
+    lines = []
+    for name, group in diagnosis.by_estimator().items():
+        for fact, words in _FACTS.items():
+            told = [
+                f"{one.facts[fact]:.0%} at {one.sample_size:,}"
+                for one in group
+                if fact in one.facts
+            ]
+            if told:
+                lines.append(f"{KINDS[name].label}: {words} {', '.join(told)}.")
+    return lines
 
 
 def _notes(diagnosis: Diagnosis) -> list[str]:

@@ -160,6 +160,8 @@ def test_the_tables_show_every_size_the_marks_and_the_advice(diagnosis: Diagnosi
     assert "One step at a batch of 64 training rows, 2 batches" in text
     assert "BPR ‡" in text
     assert "‡ does not aim at the softmax." in text
+    assert "importance, adaptive unigram: rows that took the full softmax" in text
+    assert "Metropolis-Hastings: proposals that were accepted: " in text
     assert "Note: bundle=null: a fresh model that has not been trained" in text
     assert "from batch to batch the full softmax's own gradient" in text
     assert " ".join(text.split()).endswith(" ".join(diagnosis.advice.sentence.split()))

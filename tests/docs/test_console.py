@@ -23,6 +23,7 @@ SLOW_PAGES = (
     "settings",
     "dataset",
     "bundle",
+    "diagnose",
     "estimators",
     "evaluation",
     "serving",
