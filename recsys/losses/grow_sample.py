@@ -21,8 +21,9 @@ class GrownSample:
         num_samples: Candidates in the blocks that count, the first of those taken.
         ess: [B]; effective sample size over all of them.
         ess_trace: [blocks, B]; the same after each block that counts.
-        reached: [B], bool; whether ``ess`` is at least ``min_ess``. The other rows have no estimate
-            that is worth as much, and take the full softmax.
+        reached: [B], bool; all rows where the row of ``ess_quantile`` reached ``min_ess``; where
+            the cap ended it, those whose own ``ess`` did. The others have no estimate that is worth
+            as much, and take the full softmax.
     """
 
     num_samples: int
@@ -71,6 +72,7 @@ def grow_sample(
     batch, num_samples = None, 0
     sums: WeightSums | None = None
     trace: list[Tensor] = []
+    enough = False
     for block in blocks:
         check_shape("blocks", block, batch, None)
         batch, width = block.shape
@@ -83,11 +85,14 @@ def grow_sample(
         num_samples += width
         trace.append(sums.effective_sample_size())
         worth = trace[-1].quantile(ess_quantile, interpolation="lower")
-        if worth >= min_ess or num_samples + width > max_samples:
+        enough = bool(worth >= min_ess)
+        if enough or num_samples + width > max_samples:
             break
     if batch is None:
         raise ArgumentError("`blocks` must yield one block or more, got none.")
     ess = trace[-1] if trace else block.new_zeros(batch)
     ess_trace = torch.stack(trace) if trace else ess.new_zeros(0, batch)
-    reached = (ess >= min_ess) & (num_samples > 0)
+    reached = torch.full_like(ess, enough, dtype=torch.bool) | (
+        (ess >= min_ess) & (num_samples > 0)
+    )
     return GrownSample(num_samples, ess, ess_trace, reached)

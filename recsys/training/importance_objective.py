@@ -35,7 +35,7 @@ class SampleGrowth:
         min_ess: Effective sample size to reach; 0: one block is enough, the sample is fixed.
         max_samples: Draws after which a row that has not reached it takes the full softmax.
         ess_quantile: Share of the batch's rows, in [0, 1), that may stay below `min_ess` where the
-            draws are shared; 0: none.
+            draws are shared, and do with what they have; 0: none.
     """
 
     min_ess: float

@@ -44,7 +44,8 @@ def test_stops_where_a_slow_search_over_all_samples_stops(
     assert grown.num_samples == 4 * expected
     assert_close(grown.ess_trace, torch.stack(sizes[:expected]))
     assert_close(grown.ess, sizes[expected - 1])
-    assert torch.equal(grown.reached, grown.ess >= min_ess)
+    own = grown.ess >= min_ess
+    assert torch.equal(grown.reached, own | bool(enough))
 
 
 def counting(blocks: Tensor, taken: list[int]) -> Iterator[Tensor]:
@@ -70,7 +71,8 @@ def test_the_worst_row_holds_up_the_batch_unless_a_quantile_lets_it_go() -> None
     assert every.reached.all()
     most = grow_sample(iter(blocks), min_ess=4, max_samples=100, ess_quantile=0.5)
     assert most.num_samples == 4
-    assert most.reached.tolist() == [True, True, False]
+    assert most.reached.all()  # the cap was not met: the peaked row goes along with its few draws
+    assert most.ess[2] < 4
 
 
 def test_rows_that_the_cap_cuts_off_are_named() -> None:

@@ -190,7 +190,7 @@ def test_the_loss_past_the_cap_is_the_full_softmaxs(unit_items: Any) -> None:
     assert_close(losses, -SCORES.log_softmax(dim=1)[range(4), POSITIVES])
 
 
-def test_rows_that_a_quantile_lets_go_take_the_full_softmax_too(unit_items: Any) -> None:
+def test_rows_that_a_quantile_lets_go_keep_the_few_draws_that_they_have(unit_items: Any) -> None:
     # The scores of all rows but the second are the log of the counts: equal weights, 12 draws are
     # worth 12. The second has nearly all weight on the item with 6 of the 16 counts.
     scores = COUNTS.log().repeat(4, 1)
@@ -199,10 +199,9 @@ def test_rows_that_a_quantile_lets_go_take_the_full_softmax_too(unit_items: Any)
     pull = unit_items.pull(objective, scores, unit_items.batch(POSITIVES))
     assert len(sampler.blocks) == 1  # floor(0.4 * 3) = 1 row may stay below
     assert sampler.drawn_for(1).count(4) < 7
-    assert objective.statistics()["full_softmax_share"] == 0.25
+    assert objective.statistics()["full_softmax_share"] == 0  # the cap was not met
     full = unit_items.full_pull(scores, POSITIVES)
-    assert_close(pull[1], full[1], rtol=0, atol=1e-6)
-    assert (pull[0] - full[0]).abs().max() > 0.01
+    assert ((pull - full).abs().amax(dim=1) > 1e-4).all()  # estimates all
 
     every, sampler = make(unit_items, min_ess=7, num_sampled=12)
     unit_items.losses(every, scores, unit_items.batch(POSITIVES))
