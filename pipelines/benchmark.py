@@ -1,6 +1,7 @@
-"""Measure rates and ratios on this machine; print one table, leave `benchmark.json`.
+"""Measure rates and ratios on this machine; print tables, leave `benchmark.json`.
 
 recsys benchmark name=step
+recsys benchmark name=language language.interactions=words.parquet
 """
 
 import logging
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recsys.benchmark import BenchmarkResult, print_benchmarks, write_benchmarks
+from recsys.benchmark import BenchmarkOutcome
 from recsys.cli import job_folder, stage, user_folder
 from recsys.config import BenchmarkConfig, build, load, register_schemas
 from recsys.config.build_benchmark import run_benchmarks
@@ -18,16 +19,15 @@ log = logging.getLogger(__name__)
 register_schemas()
 
 
-def benchmark(cfg: BenchmarkConfig, run_dir: Path) -> list[BenchmarkResult]:
+def benchmark(cfg: BenchmarkConfig, run_dir: Path) -> BenchmarkOutcome:
     """Run the stage; tests call it without Hydra."""
     build.apply_threads(cfg)
     seed_everything(cfg.seed)
-    results = run_benchmarks(cfg)
-    path = run_dir / "benchmark.json"
-    write_benchmarks(results, path)
-    print_benchmarks(results)
-    log.info("benchmark: %s", path)
-    return results
+    outcome = run_benchmarks(cfg)
+    paths = outcome.write(run_dir)
+    outcome.print()
+    log.info("benchmark: %s", ", ".join(str(path) for path in paths))
+    return outcome
 
 
 @stage("benchmark")

@@ -1,9 +1,21 @@
 """Rates and ratios, measured on this machine: each thing against what it is compared with."""
 
 from recsys.benchmark.batches import measure_batches
+from recsys.benchmark.language import Learner, measure_language
+from recsys.benchmark.language_plots import write_language_plots
+from recsys.benchmark.language_result import (
+    EpochRecord,
+    EstimatorRun,
+    LanguageResult,
+    write_language,
+)
+from recsys.benchmark.language_table import language_table, print_language
 from recsys.benchmark.loss import measure_loss
 from recsys.benchmark.measure import time_alternately
 from recsys.benchmark.memory import peak_bytes
+from recsys.benchmark.next_word_perplexity import PerplexityJudge, unigram_perplexity
+from recsys.benchmark.next_words import NextWordData, NextWords, prepare_next_words
+from recsys.benchmark.outcome import BenchmarkOutcome
 from recsys.benchmark.read import measure_read
 from recsys.benchmark.result import (
     BenchmarkResult,
@@ -15,17 +27,29 @@ from recsys.benchmark.result import (
 )
 from recsys.benchmark.sampler import measure_sampler
 from recsys.benchmark.search import measure_search
+from recsys.benchmark.sentences import Sentences, read_sentences
 from recsys.benchmark.step import measure_step
 from recsys.benchmark.synthetic import make_events, zipf_counts
 from recsys.benchmark.table import benchmark_table, print_benchmarks
 
 __all__ = [
+    "BenchmarkOutcome",
     "BenchmarkResult",
+    "EpochRecord",
+    "EstimatorRun",
+    "LanguageResult",
+    "Learner",
     "Measurement",
+    "NextWordData",
+    "NextWords",
+    "PerplexityJudge",
     "Ratio",
+    "Sentences",
     "benchmark_table",
+    "language_table",
     "make_events",
     "measure_batches",
+    "measure_language",
     "measure_loss",
     "measure_read",
     "measure_sampler",
@@ -33,9 +57,15 @@ __all__ = [
     "measure_step",
     "memory_ratio",
     "peak_bytes",
+    "prepare_next_words",
     "print_benchmarks",
+    "print_language",
+    "read_sentences",
     "time_alternately",
     "time_ratio",
+    "unigram_perplexity",
     "write_benchmarks",
+    "write_language",
+    "write_language_plots",
     "zipf_counts",
 ]

@@ -1,16 +1,13 @@
 """What a benchmark measured."""
 
-import os
-import platform
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from recsys.foundations import available_cores, write_json
+from recsys.benchmark.machine import describe_machine
+from recsys.foundations import write_json
 
 FORMAT = "recsys-benchmark"
 FORMAT_VERSION = 1
@@ -122,21 +119,12 @@ def memory_ratio(measurements: Mapping[str, Measurement], first: str, second: st
 
 def write_benchmarks(results: Sequence[BenchmarkResult], path: Path) -> None:
     """Write results and the machine they were taken on, atomically, as JSON."""
-    machine = {
-        "platform": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "usable_cores": available_cores(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-    }
     write_json(
         path,
         {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "machine": machine,
+            "machine": describe_machine(),
             "results": {result.name: result.to_json() for result in results},
         },
     )

@@ -9,6 +9,7 @@ import torch
 from torch.optim import Optimizer
 
 from recsys.benchmark import (
+    BenchmarkOutcome,
     BenchmarkResult,
     make_events,
     measure_batches,
@@ -20,6 +21,7 @@ from recsys.benchmark import (
     zipf_counts,
 )
 from recsys.config.build import build_model_spec, build_optimizer
+from recsys.config.build_language import run_language
 from recsys.config.schema_benchmark import BENCHMARKS, BenchmarkConfig
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
 from recsys.foundations import make_generator, make_numpy_generator
@@ -43,10 +45,14 @@ _BATCHES = 50  # made once, then taken in turn
 _EVENTS_A_USER = 100
 
 
-def run_benchmarks(config: BenchmarkConfig) -> list[BenchmarkResult]:
-    """Run the benchmark that is named, or all of them in turn."""
+def run_benchmarks(config: BenchmarkConfig) -> BenchmarkOutcome:
+    """Run the benchmark that is named, or all of them in turn; `language` only with a log."""
     names = BENCHMARKS if config.name == "all" else (config.name,)
-    return [_run(name, config) for name in names]
+    interactions, language = config.language.interactions, None
+    if "language" in names and interactions is not None:
+        language = run_language(config.language, interactions, config.seed)
+    rates = [_run(name, config) for name in names if name != "language"]
+    return BenchmarkOutcome(rates, language)
 
 
 def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:

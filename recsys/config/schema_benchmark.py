@@ -6,11 +6,12 @@ from typing import Any
 from omegaconf import MISSING
 
 from recsys.config.ranges import at_least, one_of
+from recsys.config.schema_language import LanguageBenchmarkConfig
 from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_stages import StageConfig
 from recsys.foundations import ConfigError
 
-BENCHMARKS = ("step", "loss", "sampler", "batches", "search", "read")
+BENCHMARKS = ("step", "loss", "sampler", "batches", "search", "read", "language")
 
 
 def _check_sizes(group: str, config: Any) -> None:
@@ -122,9 +123,12 @@ class BenchmarkConfig(StageConfig):
     batches: BatchesBenchmarkConfig = MISSING
     search: SearchBenchmarkConfig = MISSING
     read: ReadBenchmarkConfig = MISSING
+    language: LanguageBenchmarkConfig = MISSING
 
     def __post_init__(self) -> None:
         """Check the choices."""
         super().__post_init__()
         one_of("name", self.name, ("all", *BENCHMARKS))
         at_least("rounds", self.rounds, 1)
+        if self.name == "language" and self.language.interactions is None:
+            raise ConfigError("name=language needs a log: language.interactions=FILE.")

@@ -6,6 +6,7 @@ from recsys.evaluation.comparison_table import comparison_table, print_compariso
 from recsys.evaluation.embed import embed_queries
 from recsys.evaluation.estimates import Estimate, Resampling
 from recsys.evaluation.evaluate import evaluate_retrieval, quick_metrics
+from recsys.evaluation.figures import new_figure
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import ListJudge, measure_lists
 from recsys.evaluation.plots import write_plots
@@ -41,6 +42,7 @@ __all__ = [
     "evaluate_retrieval",
     "mean_recall",
     "measure_lists",
+    "new_figure",
     "popularity_deciles",
     "print_comparison",
     "print_report",

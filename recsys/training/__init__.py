@@ -13,6 +13,7 @@ from recsys.training.importance_objective import (
     grow_shared,
 )
 from recsys.training.known_positives import KnownPositives
+from recsys.training.learner import Learner
 from recsys.training.model_step import ModelStep
 from recsys.training.objective import CatalogueObjective, Objective
 from recsys.training.optimizers import (
@@ -44,6 +45,7 @@ __all__ = [
     "FitSettings",
     "ImportanceObjective",
     "KnownPositives",
+    "Learner",
     "MetropolisHastings",
     "ModelStep",
     "MonteCarlo",
