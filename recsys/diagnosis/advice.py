@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recsys.diagnosis.kind import Kind
 from recsys.diagnosis.measurement import Measurement, StepError
 from recsys.diagnosis.registry import KINDS
 
@@ -31,7 +32,8 @@ def advise(measurements: Sequence[Measurement], *, target: float, batch_size: in
     """Name the cheapest estimator and sample size whose error is below the target.
 
     Cheap is what takes the least time a step: to draw, and for the loss forward and backward. What
-    does not aim at the softmax is not advised, however small its error is here.
+    does not aim at the softmax is not advised, however small its error is here; nor is a reference
+    that looks at the whole catalogue to draw.
 
     Args:
         measurements: Of any estimators.
@@ -41,7 +43,7 @@ def advise(measurements: Sequence[Measurement], *, target: float, batch_size: in
     steps = [
         (one, one.step)
         for one in measurements
-        if one.step is not None and KINDS[one.estimator].aim == "softmax"
+        if one.step is not None and _is_advisable(KINDS[one.estimator])
     ]
     good = [(one, step) for one, step in steps if step.error.value < target]
     at_batch = f"At a batch of {batch_size:,} rows"
@@ -69,6 +71,10 @@ def advise(measurements: Sequence[Measurement], *, target: float, batch_size: in
             f"{_said(best, step)}{against}."
         )
     return Advice(sentence, best.estimator, best.sample_size)
+
+
+def _is_advisable(kind: Kind) -> bool:
+    return kind.aim == "softmax" and not kind.visits_all
 
 
 def _said(one: Measurement, step: StepError) -> str:

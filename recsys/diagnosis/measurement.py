@@ -13,6 +13,7 @@ from recsys.diagnosis.row_errors import GRADIENTS, RowErrors
 from recsys.evaluation import Estimate, Resampling
 
 _CLEARLY = 2.0  # times the noise band
+_ROUNDING = 1e-5  # of scores and gradients in float32
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,11 @@ class GradientError:
 
     @property
     def is_bias_clear(self) -> bool:
-        """Tell whether the bias is more than noise leaves in a mean of so many draws."""
-        return self.bias.value > _CLEARLY * self.noise_band
+        """Tell whether the bias is more than noise leaves in a mean of so many draws.
+
+        And more than rounding leaves of an exact estimate, whose noise is rounding too.
+        """
+        return self.bias.value > max(_CLEARLY * self.noise_band, _ROUNDING)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain values."""

@@ -55,7 +55,7 @@ def choose_positives(dataset: PreparedDataset, num_positives: int, seed: int) ->
         seed: Of the draws within a decile.
 
     Raises:
-        DataError: No validation positive is a candidate with training events.
+        DataError: The validation part is empty, or none of its items has training events.
     """
     queries = build_queries(dataset, "validation")
     rows, owners = queries.truth.rows, queries.truth.owners()
@@ -63,9 +63,11 @@ def choose_positives(dataset: PreparedDataset, num_positives: int, seed: int) ->
     inside = rows < dataset.num_items
     deciles[inside] = popularity_deciles(dataset.items.counts[: dataset.num_items])[rows[inside]]
     reachable = np.flatnonzero(deciles > 0)
+    if len(rows) == 0:
+        raise DataError(f"The validation part of {dataset.path} is empty: nothing to measure on.")
     if len(reachable) == 0:
         raise DataError(
-            f"The validation part of {dataset.path} must hold items with training events, got "
+            f"The validation part of {dataset.path} must hold an item with training events, got "
             f"{len(rows):,} positives without."
         )
     available = np.bincount(deciles[reachable], minlength=11)[1:]

@@ -166,6 +166,7 @@ KINDS: dict[str, Kind] = {
         "importance, exact P",
         _IMPORTANCE,
         _visiting_all(lambda material: ExactImportance(_popularity(material, 1.0))),
+        visits_all=True,
         has_likelihood=False,
     ),
     "metropolis_hastings": Kind("Metropolis-Hastings", _MODEL, _chain, has_likelihood=False),
@@ -173,6 +174,7 @@ KINDS: dict[str, Kind] = {
         "Monte-Carlo from the model",
         _MODEL,
         _visiting_all(lambda _: MonteCarlo()),
+        visits_all=True,
         has_likelihood=False,
     ),
     "noise_contrastive": _sigmoid(

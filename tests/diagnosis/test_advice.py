@@ -47,7 +47,8 @@ def test_says_that_none_is_below_the_target_and_which_is_closest() -> None:
 def test_what_does_not_aim_at_the_softmax_is_not_advised() -> None:
     bpr = make_measurement("bpr", 16, error=0.05, seconds=0.001)
     plain = make_measurement("uncorrected_popularity", 16, error=0.05, seconds=0.001)
-    assert advise([FULL, bpr, plain], target=0.1, batch_size=64).estimator == "full_softmax"
+    model = make_measurement("monte_carlo", 16, error=0.05, seconds=0.001)  # as dear as FULL
+    assert advise([FULL, bpr, plain, model], target=0.1, batch_size=64).estimator == "full_softmax"
     assert advise([bpr, plain], target=0.1, batch_size=64).sentence == (
         "At a batch of 64 rows nothing that aims at the softmax was measured."
     )
