@@ -77,8 +77,8 @@ class Kind:
         build: From the material to the estimator, or to the reason why the data do not allow it.
         aim: One of `AIMS`.
         draws: Whether chance has a part in it.
-        visits_all: Whether it looks at the whole catalogue to draw, as a reference may: it cannot be
-            cheaper than the full softmax, whatever a clock says.
+        visits_all: Whether it looks at the whole catalogue to draw, as a reference may: it cannot
+            be cheaper than the full softmax, whatever a clock says.
         has_likelihood: Whether its loss is one, and not a surrogate that has the gradient only.
         sizes: From the sample sizes that are set to those that are measured, rising.
         is_step: Whether a training step of the batch size can have this sample size.

@@ -89,6 +89,17 @@ def test_draws_of_each_query_leave_less_noise_in_the_items_than_shared_ones(
     assert error("per_query") < error("standard_popularity_075") / 2
 
 
+def test_the_blocks_of_rows_with_their_own_candidates_do_not_show(
+    batch: Subject, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = full_gradient(batch)
+    whole = measure_step(build("bigram"), batch, 16, full, generator())
+    monkeypatch.setattr("recsys.diagnosis.batch_errors._MOST_VALUES", 5 * 16 * 6)
+    cut = measure_step(build("bigram"), batch, 16, full, generator())
+    assert cut.item_square == pytest.approx(whole.item_square, rel=1e-4)
+    assert cut.query_square == pytest.approx(whole.query_square, rel=1e-4)
+
+
 def test_rows_that_fall_back_have_the_full_gradient(batch: Subject, build: Build) -> None:
     estimator = build("adaptive_importance_sampling")  # asks for more than the catalogue is worth
     step = measure_step(estimator, batch, 100, full_gradient(batch), generator())

@@ -162,6 +162,26 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(
     np.testing.assert_allclose(part.hits, whole.hits[:10])
 
 
+@pytest.mark.parametrize(
+    "name", ["bigram", "monte_carlo", "adaptive_importance_sampling", "exact_importance"]
+)
+def test_the_blocks_of_rows_do_not_show(
+    subject: Subject, build: Build, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def measured() -> RowErrors:
+        return measure_rows(
+            build(name), subject, 6, num_draws=3, stream=(0, name), advance=lambda _: None
+        )
+
+    whole = measured()
+    monkeypatch.setattr("recsys.diagnosis.subject._MOST_SCORES", 7 * 40)
+    assert len(list(subject.blocks())) == 4
+    cut = measured()
+    np.testing.assert_allclose(cut.error_squares, whole.error_squares, rtol=1e-4)
+    np.testing.assert_allclose(cut.bias_squares, whole.bias_squares, rtol=1e-4)
+    assert cut.facts == whole.facts
+
+
 def test_the_same_seed_gives_the_same_numbers_and_another_gives_others(
     subject: Subject, build: Build
 ) -> None:
