@@ -18,7 +18,13 @@ from recsys.diagnosis import (
     row_losses,
 )
 from recsys.foundations import ArgumentError, make_generator
-from recsys.sampling import DrawRequest, PopularityProposal, Sample, WithReplacementSampler
+from recsys.sampling import (
+    DrawRequest,
+    PerQuerySampler,
+    PopularityProposal,
+    Sample,
+    WithReplacementSampler,
+)
 
 Measure = Callable[..., RowErrors]
 Build = Callable[..., Estimator]
@@ -106,13 +112,22 @@ def test_without_the_correction_a_bias_stays_that_draws_do_not_average_away(
     assert (plain > 3 * corrected).all()
 
 
-@pytest.mark.parametrize("size", [5, 16])  # few candidates, and so many that repeats abound
-def test_agrees_with_a_slow_version_in_plain_formulas(subject: Subject, size: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    # Few candidates, and so many that repeats abound; shared by the rows, and of each row's own.
+    [
+        (WithReplacementSampler, 5),
+        (WithReplacementSampler, 16),
+        (PerQuerySampler, 2),
+        (PerQuerySampler, 16),
+    ],
+)
+def test_agrees_with_a_slow_version_in_plain_formulas(
+    subject: Subject, kind: type[WithReplacementSampler] | type[PerQuerySampler], size: int
+) -> None:
     """One row and one draw at a time, the gradient from the softmax's own formula."""
     proposal = PopularityProposal(torch.arange(1, 41), alpha=1.0)
-    estimator = Sampled(
-        lambda size: WithReplacementSampler(proposal, num_sampled=size), row_losses.importance
-    )
+    estimator = Sampled(lambda size: kind(proposal, num_sampled=size), row_losses.importance)
     errors = measure_rows(
         estimator, subject, size, num_draws=7, stream=(3, "slow"), advance=lambda _: None
     )
@@ -123,7 +138,12 @@ def test_agrees_with_a_slow_version_in_plain_formulas(subject: Subject, size: in
         full[positive] -= 1
         differences = []
         for turn in range(7):
-            drawn = proposal.draw(size, make_generator(3, "slow", size, turn))
+            drawn = (
+                kind(proposal, num_sampled=size)
+                .sample(DrawRequest(subject.positive_rows), make_generator(3, "slow", size, turn))
+                .rows
+            )
+            drawn = drawn if drawn.dim() == 1 else drawn[row]
             weights = (scores[row, drawn] / tau - proposal.log_probability(drawn)).softmax(dim=0)
             estimate = torch.zeros(40, dtype=torch.float64).index_add_(0, drawn, weights)
             estimate[positive] -= 1
@@ -215,6 +235,15 @@ def test_what_the_draws_tell_is_averaged(measure: Measure, build: Build) -> None
 def test_uniform_draws_hit_the_positive_once_in_a_catalogue(measure: Measure, build: Build) -> None:
     errors = measure(build("standard_uniform"), 20)
     assert errors.hits.mean() == pytest.approx(1 / 40, rel=0.1)  # 24 x 400 x 20 coins
+
+
+def test_the_own_column_of_a_batch_is_no_accidental_hit(batch: Subject, build: Build) -> None:
+    errors = measure_rows(
+        build("in_batch"), batch, 24, num_draws=1, stream=(0, "own"), advance=lambda _: None
+    )
+    positives = batch.positive_rows
+    equal = (positives[:, None] == positives).sum(dim=1) - 1  # other rows of the same item
+    np.testing.assert_allclose(errors.hits, equal.numpy() / 24)
 
 
 def test_refuses_no_draws(measure: Measure) -> None:
