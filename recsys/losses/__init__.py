@@ -5,6 +5,7 @@ from recsys.losses.effective_sample_size import effective_sample_size
 from recsys.losses.exact_importance import exact_importance_weights
 from recsys.losses.full_logistic import full_logistic_loss
 from recsys.losses.full_softmax import full_softmax_loss
+from recsys.losses.gathered_scores import gathered_scores
 from recsys.losses.grow_row_samples import GrownRows, grow_row_samples
 from recsys.losses.grow_sample import GrownSample, grow_sample
 from recsys.losses.importance_sampling import (
@@ -39,6 +40,7 @@ __all__ = [
     "exact_importance_weights",
     "full_logistic_loss",
     "full_softmax_loss",
+    "gathered_scores",
     "grow_row_samples",
     "grow_sample",
     "importance_log_weights",

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from recsys.foundations import check_shape
 from recsys.losses import softmax_core as core
+from recsys.losses.gathered_scores import gathered_scores
 from recsys.losses.placeholder_rows import placeholder_rows
 from recsys.losses.sample_logits import compute_sample_logits
 from recsys.losses.subtract_positives import subtract_positives
@@ -104,41 +105,47 @@ def importance_sampling_loss(
 
 def importance_log_weights(
     query_embeddings: Tensor,
-    sampled_embeddings: Tensor,
+    candidate_embeddings: Tensor,
     *,
-    sampled_log_q: Tensor,
+    log_q: Tensor,
     temperature: float | Tensor,
+    places: Tensor | None = None,
 ) -> Tensor:
     """Compute the log of ``exp(score / temperature) / Q`` of each draw.
 
     Their logsumexp, less the positive's ``score / temperature``, is `importance_sampling_loss`,
-    with the same gradient. This way their spread can be looked at without scoring twice.
+    with the same gradient. This way their spread can be looked at without scoring twice, and a
+    candidate that was drawn m times can be scored once, with log m added to its log weight.
 
     Args:
         query_embeddings: [B, D], float.
-        sampled_embeddings: [S, D], shared by all queries of the batch. Or [B, S, D].
-        sampled_log_q: [S] or [B, S], natural log of the expected count in the sample; finite.
+        candidate_embeddings: [K, D].
+        log_q: [K], or as `places`; natural log of the expected count in the sample; finite.
         temperature: Divides the scores; above 0. A scalar tensor if it is learned.
+        places: [B, S], int64, in [0, K): which candidates each query's own draws are. None: all
+            K, shared by the queries.
 
     Returns:
-        [B, S], float32 or wider, nats.
+        [B, K] or [B, S], float32 or wider, nats.
 
     Raises:
-        ShapeError: Two arguments disagree in B, S or D.
+        ShapeError: Two arguments disagree in B, K, S or D.
         ArgumentError: `temperature` is not above 0.
     """
     check_shape("query_embeddings", query_embeddings, None, None)
     batch, width = query_embeddings.shape
-    own = sampled_embeddings.dim() == 3
-    check_shape("sampled_embeddings", sampled_embeddings, *([batch] if own else []), None, width)
-    check_shape("sampled_log_q", sampled_log_q, *sampled_embeddings.shape[:-1])
+    check_shape("candidate_embeddings", candidate_embeddings, None, width)
+    if places is not None:
+        check_shape("places", places, batch, None)
+    shape = candidate_embeddings.shape[:1] if places is None else places.shape
+    check_shape("log_q", log_q, *shape)
     with torch.autocast(query_embeddings.device.type, enabled=False):
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
-        sampled = core.widen(sampled_embeddings)
-        offsets = -sampled_log_q.to(queries.dtype)
-        if own:
-            return offsets + torch.bmm(sampled, queries[:, :, None]).squeeze(2)
-        return torch.addmm(offsets, queries, sampled.T)
+        candidates = core.widen(candidate_embeddings)
+        offsets = -log_q.to(queries.dtype)
+        if places is None:
+            return torch.addmm(offsets, queries, candidates.T)
+        return offsets + gathered_scores(queries, candidates, places)
 
 
 def importance_weights(log_weights: Tensor) -> Tensor:

@@ -194,17 +194,43 @@ class _Blocks:
     def add(self, drawn: Draw, rows: Tensor) -> Tensor:
         """Add a block for some rows [b] of the batch; give its log importance weights [b, N]."""
         rows = rows.to(self._queries.device)
-        log_weights = importance_log_weights(
-            self._queries.index_select(0, rows),
-            embed_rows(self._model, self._features, drawn.rows),  # [N, E] or [b, N, E]
-            sampled_log_q=drawn.log_q.to(self._queries.device),
-            temperature=self._temperature,
-        )
-        of_block = log_weights.logsumexp(dim=1)  # log of the block's mean weight
-        total = torch.logaddexp(self._totals.index_select(0, rows), of_block)
+        weigh = self._weigh_shared if drawn.rows.dim() == 1 else self._weigh_own
+        log_weights, log_total = weigh(self._queries.index_select(0, rows), drawn)
+        total = torch.logaddexp(self._totals.index_select(0, rows), log_total)
         self._totals = self._totals.index_copy(0, rows, total)
         self._counts[rows] += 1
-        return log_weights.detach().cpu()
+        return log_weights.cpu()
+
+    def _weigh_shared(self, queries: Tensor, drawn: Draw) -> tuple[Tensor, Tensor]:
+        """Give the log weights [b, N] and, with its gradient, the log of their sum [b].
+
+        Every candidate is scored once, however often it was drawn.
+        """
+        distinct, places, counts = torch.unique(drawn.rows, return_inverse=True, return_counts=True)
+        log_q = torch.empty(len(distinct)).scatter_(0, places, drawn.log_q)
+        log_weights = importance_log_weights(
+            queries,
+            self._embed(distinct),
+            log_q=log_q.to(queries.device),
+            temperature=self._temperature,
+        )  # [b, distinct]
+        log_total = (log_weights + counts.log().to(queries.device)).logsumexp(dim=1)
+        return log_weights.detach().index_select(1, places.to(queries.device)), log_total
+
+    def _weigh_own(self, queries: Tensor, drawn: Draw) -> tuple[Tensor, Tensor]:
+        """Do the same where each query has draws of its own."""
+        distinct, places = torch.unique(drawn.rows, return_inverse=True)
+        log_weights = importance_log_weights(
+            queries,
+            self._embed(distinct),
+            log_q=drawn.log_q.to(queries.device),
+            temperature=self._temperature,
+            places=places.to(queries.device),
+        )
+        return log_weights.detach(), log_weights.logsumexp(dim=1)
+
+    def _embed(self, distinct: Tensor) -> Tensor:
+        return self._model.embed_candidates(distinct, self._features.take(distinct.numpy()))
 
     def losses(self) -> Tensor:
         """Give the losses [B] of all blocks of a row as one sample.

@@ -81,17 +81,18 @@ def test_equals_a_sum_over_what_is_left_one_by_one(seed: int, shared: bool) -> N
 @given(seed=st.integers(0, 2**16), shared=st.booleans())
 def test_log_weights_are_scores_less_log_q_one_by_one(seed: int, shared: bool) -> None:
     inputs, rng = make_inputs(seed=seed), torch.Generator().manual_seed(seed)
+    places = torch.arange(5).expand(3, 5)
+    log_q = inputs["sampled_log_q"].expand(3, 5)
+    own: dict[str, Tensor] = {"log_q": inputs["sampled_log_q"]}
     if not shared:
-        inputs |= {"sampled_embeddings": torch.randn(3, 5, 4, generator=rng)}
-        inputs |= {"sampled_log_q": -torch.rand(3, 5, generator=rng)}
-    names = ("query_embeddings", "sampled_embeddings", "sampled_log_q", "temperature")
-    actual = importance_log_weights(**{name: inputs[name] for name in names})
-    queries = inputs["query_embeddings"].double()
-    embeddings = inputs["sampled_embeddings"].expand(3, 5, 4).double()
-    log_q = inputs["sampled_log_q"].expand(3, 5).double()
+        places, log_q = torch.randint(5, (3, 5), generator=rng), -torch.rand(3, 5, generator=rng)
+        own = {"log_q": log_q, "places": places}
+    queries, candidates = inputs["query_embeddings"], inputs["sampled_embeddings"]
+    actual = importance_log_weights(queries, candidates, temperature=0.5, **own)
     for b in range(3):
         for j in range(5):
-            expected = queries[b] @ embeddings[b, j] / 0.5 - log_q[b, j]
+            candidate = candidates[places[b, j]].double()
+            expected = queries[b].double() @ candidate / 0.5 - log_q[b, j].double()
             assert_close(actual[b, j], expected.float(), rtol=1e-5, atol=1e-5)
 
 
@@ -102,16 +103,14 @@ def test_log_weights_hold_loss_and_gradient_in_float32_or_wider(dtype: torch.dty
         inputs[name] = inputs[name].to(dtype).requires_grad_()
     queries, sampled = inputs["query_embeddings"], inputs["sampled_embeddings"]
     log_weights = importance_log_weights(
-        queries, sampled, sampled_log_q=inputs["sampled_log_q"], temperature=inputs["temperature"]
+        queries, sampled, log_q=inputs["sampled_log_q"], temperature=inputs["temperature"]
     )
     assert log_weights.dtype == torch.float32
     positives = (queries.float() * inputs["positive_embeddings"].float()).sum(dim=1) / 0.5
-    loss = importance_sampling_loss(**inputs)
-    assert_close(log_weights.logsumexp(dim=1) - positives, loss)
+    found_loss, loss = log_weights.logsumexp(dim=1) - positives, importance_sampling_loss(**inputs)
+    assert_close(found_loss, loss)
     wanted = torch.autograd.grad(loss.sum(), [queries, sampled], retain_graph=True)
-    found = torch.autograd.grad(
-        (log_weights.logsumexp(dim=1) - positives).sum(), [queries, sampled]
-    )
+    found = torch.autograd.grad(found_loss.sum(), [queries, sampled])
     # In bfloat16 the parts of a gradient of about 1 are rounded to 2^-8 each before they meet.
     tolerance = 0.02 if dtype == torch.bfloat16 else 1e-5
     for one, other in zip(found, wanted, strict=True):
@@ -119,20 +118,29 @@ def test_log_weights_hold_loss_and_gradient_in_float32_or_wider(dtype: torch.dty
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"),
+    ("name", "shape", "places"),
     [
-        ("query_embeddings", (3,)),
-        ("sampled_embeddings", (5, 3)),
-        ("sampled_embeddings", (2, 5, 4)),
-        ("sampled_log_q", (4,)),
-        ("sampled_log_q", (3, 5)),
+        ("query_embeddings", (3,), None),
+        ("candidate_embeddings", (5, 3), None),
+        ("log_q", (4,), None),
+        ("log_q", (3, 5), None),
+        ("log_q", (5,), (3, 2)),
+        ("places", (2, 2), (2, 2)),
     ],
 )
-def test_log_weights_refuse_shapes_that_disagree(name: str, shape: tuple[int, ...]) -> None:
-    names = ("query_embeddings", "sampled_embeddings", "sampled_log_q", "temperature")
-    inputs = {key: make_inputs()[key] for key in names} | {name: torch.zeros(shape)}
+def test_log_weights_refuse_shapes_that_disagree(
+    name: str, shape: tuple[int, ...], places: tuple[int, ...] | None
+) -> None:
+    inputs: dict[str, Any] = {
+        "query_embeddings": torch.zeros(3, 4),
+        "candidate_embeddings": torch.zeros(5, 4),
+        "log_q": torch.zeros(places or 5),
+        "places": None if places is None else torch.zeros(places, dtype=torch.int64),
+    }
+    if name != "places":
+        inputs |= {name: torch.zeros(shape)}
     with pytest.raises(ShapeError, match=f"`{name}` must have shape"):
-        importance_log_weights(**inputs)
+        importance_log_weights(**inputs, temperature=1.0)
 
 
 def test_equals_the_full_softmax_when_every_candidate_is_sampled_once() -> None:
