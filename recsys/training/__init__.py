@@ -5,6 +5,7 @@ from recsys.training.checkpoint import CheckpointStore, Position, Trainable
 from recsys.training.device import choose_device
 from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit
 from recsys.training.gradient_clipping import clip_gradients
+from recsys.training.grow_to_quantile import grow_to_quantile
 from recsys.training.hard_negatives import RefreshedHardNegatives
 from recsys.training.importance_objective import (
     ImportanceObjective,
@@ -69,6 +70,7 @@ __all__ = [
     "fit",
     "grow_each",
     "grow_shared",
+    "grow_to_quantile",
     "log_outcome",
     "needs_sparse_gradients",
     "sampled_losses",

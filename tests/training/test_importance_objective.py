@@ -22,7 +22,13 @@ from recsys.sampling import (
     UniformProposal,
     WithReplacementSampler,
 )
-from recsys.training import ImportanceObjective, SampleGrowth, grow_each, grow_shared
+from recsys.training import (
+    ImportanceObjective,
+    SampleGrowth,
+    grow_each,
+    grow_shared,
+    grow_to_quantile,
+)
 
 COUNTS = torch.tensor([4.0, 1, 2, 3, 6])
 POSITIVES = [0, 1, 3, 4]  # all different, so that they tell the rows apart
@@ -207,6 +213,37 @@ def test_rows_that_a_quantile_lets_go_keep_the_few_draws_that_they_have(unit_ite
     unit_items.losses(every, scores, unit_items.batch(POSITIVES))
     assert len(sampler.blocks) > 1
     assert every.statistics()["full_softmax_share"] == 0
+
+
+def test_rows_that_a_quantile_lets_go_may_keep_their_estimate(unit_items: Any) -> None:
+    # As above: equal weights in all rows but the second, which is worth less than 7 draws.
+    scores = COUNTS.log().repeat(4, 1)
+    scores[1, 4] = 9.0
+    sampler = Recording(WithReplacementSampler(popularity(), num_sampled=12))
+    growth = SampleGrowth(min_ess=7, max_samples=600, ess_quantile=0.4)
+    objective = ImportanceObjective(sampler, unit_items.features, growth, grow_to_quantile)
+    pull = unit_items.pull(objective, scores, unit_items.batch(POSITIVES))
+    assert len(sampler.blocks) == 1
+    assert objective.statistics()["full_softmax_share"] == 0
+    weights = [
+        math.exp(float(scores[1, item])) / float(COUNTS[item] / COUNTS.sum())
+        for item in sampler.drawn_for(1)
+    ]
+    expected = [-float(item == 1) for item in range(5)]
+    for item, weight in zip(sampler.drawn_for(1), weights, strict=True):
+        expected[item] += weight / sum(weights)
+    assert_close(pull[1], torch.tensor(expected), rtol=0, atol=1e-5)
+
+
+def test_rows_short_at_the_cap_take_the_full_softmax_there_too(unit_items: Any) -> None:
+    scores = COUNTS.log().repeat(4, 1)
+    scores[1:, 4] = 9.0  # three of the four rows: the quantile cannot let them go
+    sampler = Recording(WithReplacementSampler(popularity(), num_sampled=12))
+    growth = SampleGrowth(min_ess=11, max_samples=12, ess_quantile=0.4)
+    objective = ImportanceObjective(sampler, unit_items.features, growth, grow_to_quantile)
+    pull = unit_items.pull(objective, scores, unit_items.batch(POSITIVES))
+    assert objective.statistics()["full_softmax_share"] == 0.75
+    assert_close(pull[1:], unit_items.full_pull(scores, POSITIVES)[1:], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("each", [False, True])
