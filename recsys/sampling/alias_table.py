@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recsys.foundations import ArgumentError, check_shape
+from recsys.sampling.uniform_integers import uniform_integers
 
 
 class AliasTable:
@@ -43,7 +44,7 @@ class AliasTable:
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """Draw with replacement: [num_draws], int64."""
-        buckets = torch.randint(len(self), (num_draws,), generator=generator)
+        buckets = uniform_integers(len(self), num_draws, generator)
         coins = torch.rand(num_draws, generator=generator, dtype=torch.float64)  # [0, 1)
         return torch.where(coins < self.keep_probability[buckets], buckets, self.alias[buckets])
 

@@ -11,6 +11,7 @@ from recsys.foundations import FormatError, check_positive
 from recsys.sampling.draw import check_rows
 from recsys.sampling.fenwick_tree import FenwickTree
 from recsys.sampling.saved_state import check_state_like
+from recsys.sampling.uniform_integers import uniform_integers
 
 
 class LearnedUnigramProposal:
@@ -37,7 +38,7 @@ class LearnedUnigramProposal:
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """Draw with replacement: [num_draws], int64."""
-        targets = torch.randint(self._tree.total, (num_draws,), generator=generator)
+        targets = uniform_integers(self._tree.total, num_draws, generator)
         return torch.from_numpy(self._tree.find(targets.numpy()))
 
     def log_probability(self, rows: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from recsys.foundations import check_positive
 from recsys.sampling.alias_table import AliasTable
 from recsys.sampling.draw import check_no_state, check_rows
 from recsys.sampling.popularity import popularity_probabilities
+from recsys.sampling.uniform_integers import uniform_integers
 
 
 class Proposal(Protocol):
@@ -62,7 +63,7 @@ class UniformProposal:
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """Draw with replacement: [num_draws], int64."""
-        return torch.randint(self.num_candidates, (num_draws,), generator=generator)
+        return uniform_integers(self.num_candidates, num_draws, generator)
 
     def log_probability(self, rows: Tensor) -> Tensor:
         """Give ``-log C``: as `rows`, float64."""

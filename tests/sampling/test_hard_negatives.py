@@ -78,6 +78,8 @@ def test_a_repeat_in_the_list_counts_twice() -> None:
     sample = sampler.sample(request, make_generator(0))
     counts = sample.log_expected_count(torch.tensor([2, 5, 6])).exp()
     assert_close(counts.tolist(), [[2.0, 4.0, 0.0]])
+    by_query = sample.log_expected_count(torch.tensor([[2, 5, 6, 5]])).exp()
+    assert_close(by_query.tolist(), [[2.0, 4.0, 0.0, 4.0]])
 
 
 def test_a_mixture_at_a_stated_share_is_drawn_as_its_q_says() -> None:

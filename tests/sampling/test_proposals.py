@@ -62,6 +62,25 @@ def test_repeats_its_draws_from_the_same_seed(name: str) -> None:
     assert proposal.draw(0, make_generator(1)).shape == (0,)
 
 
+def make_learned_long() -> LearnedUnigramProposal:
+    """Make one that has counted 2^26 positives of each of three candidates."""
+    proposal = LearnedUnigramProposal(3)
+    proposal.load_state_dict({"counts": torch.full((3,), 2**26)})
+    return proposal
+
+
+@pytest.mark.parametrize(
+    ("make", "width"), [(lambda: UniformProposal(3 * 2**26), 2**26), (make_learned_long, 1)]
+)
+def test_draws_alike_past_what_32_random_bits_divide_evenly(
+    make: Callable[[], Proposal], width: int
+) -> None:
+    # 2^32 = 21 * 3 * 2^26 + 2^26: of 32 bits' remainders 22 / 64 = 0.344 are in the first third.
+    drawn = make().draw(100_000, make_generator(0, "large"))
+    shares = torch.bincount(drawn // width, minlength=3) / 100_000
+    assert_close(shares, torch.full((3,), 1 / 3), rtol=0, atol=0.006)  # 4 standard deviations
+
+
 @pytest.mark.parametrize("name", FIXED)
 def test_a_fixed_distribution_has_no_state_and_does_not_learn(name: str) -> None:
     proposal = EVERY_PROPOSAL[name]()
