@@ -1,6 +1,13 @@
 """Errors, argument checks, seeding, atomic writes, threads, signals, progress, ragged lists."""
 
-from recsys.foundations.checks import check_choice, check_positive, check_shape
+from recsys.foundations.checks import (
+    check_choice,
+    check_count,
+    check_floats,
+    check_integers,
+    check_positive,
+    check_shape,
+)
 from recsys.foundations.errors import (
     ArgumentError,
     ConfigError,
@@ -55,7 +62,10 @@ __all__ = [
     "available_cores",
     "canonical_json",
     "check_choice",
+    "check_count",
     "check_files",
+    "check_floats",
+    "check_integers",
     "check_positive",
     "check_shape",
     "derive_seed",

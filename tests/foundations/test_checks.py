@@ -10,6 +10,9 @@ from recsys.foundations import (
     RecsysError,
     ShapeError,
     check_choice,
+    check_count,
+    check_floats,
+    check_integers,
     check_positive,
     check_shape,
 )
@@ -35,6 +38,35 @@ def test_positive_numbers_pass_and_others_do_not() -> None:
     for value in (0.0, -1.0, float("nan")):
         with pytest.raises(ArgumentError, match=f"`temperature` must be above 0, got {value}"):
             check_positive("temperature", value)
+
+
+def test_rows_are_integers_and_nothing_that_indexing_takes_for_a_mask() -> None:
+    for kind in (torch.int64, torch.int32):
+        check_integers("rows", torch.zeros(2, dtype=kind))
+    check_integers("rows", np.zeros(2, dtype=np.int64))
+    for kind in (torch.float32, torch.bool, torch.uint8):
+        with pytest.raises(
+            ArgumentError, match=r"`rows` must hold int64, got (float32|bool|uint8)"
+        ):
+            check_integers("rows", torch.zeros(2, dtype=kind))
+
+
+def test_vectors_are_floating_point_numbers() -> None:
+    for kind in (torch.float64, torch.float16, torch.bfloat16):
+        check_floats("queries", torch.zeros(2, dtype=kind))
+    with pytest.raises(
+        ArgumentError, match="`queries` must hold floating-point numbers, got int64"
+    ):
+        check_floats("queries", np.zeros(2, dtype=np.int64))
+
+
+def test_counts_are_whole_and_at_least_one() -> None:
+    check_count("num_sampled", 1)
+    check_count("num_sampled", np.int64(3))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"`num_sampled` must be a whole number, got 1\.5"):
+        check_count("num_sampled", 1.5)
+    with pytest.raises(ArgumentError, match="`num_sampled` must be above 0, got 0"):
+        check_count("num_sampled", 0)
 
 
 def test_a_choice_that_is_none_is_named_with_the_choices() -> None:
