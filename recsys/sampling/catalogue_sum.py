@@ -1,21 +1,20 @@
-"""The expected size of a sample whose size is left to chance."""
+"""Sums over the catalogue of what depends on a candidate's probability alone."""
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
-_BLOCK = 1 << 20  # rows at a time: a few temporary arrays of 8 MB
+from recsys.sampling.proposal import Proposal
+
+_BLOCK = 1 << 20  # levels at a time: a few temporary arrays of 8 MB
 
 
-def sum_over_catalogue(
-    log_expected_count: Callable[[Tensor], Tensor], num_candidates: int
-) -> float:
-    """Sum the expected counts of all candidates; O(C).
+def sum_over_catalogue(proposal: Proposal, value: Callable[[Tensor], Tensor]) -> float:
+    """Sum a function of the log probability over all candidates; O(levels).
 
     Args:
-        log_expected_count: From rows [K], int64, to their log Q: [K], float64.
-        num_candidates: C, at least 1.
+        proposal: Whose probabilities they are.
+        value: From log probabilities [K], float64, to what is summed: [K].
     """
-    blocks = torch.arange(num_candidates).split(_BLOCK)
-    return sum(float(log_expected_count(rows).exp().sum()) for rows in blocks)
+    levels = zip(*(part.split(_BLOCK) for part in proposal.levels()), strict=True)
+    return sum(float((value(log_p) * numbers).sum()) for log_p, numbers in levels)

@@ -17,7 +17,7 @@ class DeduplicatedSampler:
 
     The expected count is the inclusion probability ``1 - (1 - p)^T``, exactly. How many stay, S, is
     left to chance; its mean, the sum of the inclusion probabilities, is computed once in O(C), or,
-    for a proposal that changes, at each draw.
+    for a proposal that changes, at each draw over the different probabilities.
 
     Args:
         proposal: What is drawn from; updates and state are passed on to it.
@@ -43,11 +43,13 @@ class DeduplicatedSampler:
         )
 
     def _log_expected_count(self, rows: Tensor) -> Tensor:
-        log_probability = self._proposal.log_probability(rows)
+        return self._log_inclusion(self._proposal.log_probability(rows))
+
+    def _log_inclusion(self, log_probability: Tensor) -> Tensor:
         return log_inclusion_probability(log_probability, self._num_draws)
 
     def _expected_size(self) -> float:
-        return sum_over_catalogue(self._log_expected_count, self._proposal.num_candidates)
+        return sum_over_catalogue(self._proposal, lambda log_p: self._log_inclusion(log_p).exp())
 
     def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:  # noqa: ARG002
         """Let the proposal learn."""

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError, check_positive
+from recsys.sampling.catalogue_sum import sum_over_catalogue
 from recsys.sampling.draw import DrawRequest, Sample
 from recsys.sampling.inclusion import log_inclusion_probability
 from recsys.sampling.proposal import Proposal
@@ -62,8 +63,7 @@ class DistinctSampler:
 
     def __init__(self, proposal: Proposal, *, num_sampled: int) -> None:
         check_positive("num_sampled", num_sampled)
-        everything = torch.arange(proposal.num_candidates)
-        reachable = int(torch.isfinite(proposal.log_probability(everything)).sum())
+        reachable = int(sum_over_catalogue(proposal, torch.isfinite))
         if num_sampled > reachable:
             raise ArgumentError(
                 f"`num_sampled` must be at most {reachable}, the candidates that the proposal can "

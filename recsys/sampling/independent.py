@@ -21,7 +21,7 @@ class IndependentSampler:
     O(S) instead of a coin for each of C candidates. A sample can be empty, with chance exp(-S).
 
     How many stay is left to chance; the mean, the sum of the inclusion probabilities, is computed
-    once in O(C), or, for a proposal that changes, at each draw.
+    once in O(C), or, for a proposal that changes, at each draw over the different probabilities.
 
     Args:
         proposal: What is drawn from; updates and state are passed on to it.
@@ -49,11 +49,13 @@ class IndependentSampler:
         )
 
     def _log_expected_count(self, rows: Tensor) -> Tensor:
-        log_probability = self._proposal.log_probability(rows)
+        return self._log_inclusion(self._proposal.log_probability(rows))
+
+    def _log_inclusion(self, log_probability: Tensor) -> Tensor:
         return log_poisson_inclusion_probability(log_probability, self._num_sampled)
 
     def _expected_size(self) -> float:
-        return sum_over_catalogue(self._log_expected_count, self._proposal.num_candidates)
+        return sum_over_catalogue(self._proposal, lambda log_p: self._log_inclusion(log_p).exp())
 
     def update(self, positive_rows: Tensor, positive_embeddings: Tensor) -> None:  # noqa: ARG002
         """Let the proposal learn."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import FormatError, check_positive
+from recsys.sampling.count_levels import CountLevels
 from recsys.sampling.draw import check_rows
 from recsys.sampling.fenwick_tree import FenwickTree
 from recsys.sampling.saved_state import check_state_like
@@ -20,6 +21,7 @@ class LearnedUnigramProposal:
     A step's draw uses the counts from before the step. Counts and probabilities are exact. A draw
     costs O(log C), an update of B positives O(B log C), by a Fenwick tree of 16 to 24 bytes a
     candidate; the alias table's O(1) would cost O(C) at every step, as it has to be built anew.
+    Nor does a sum over the catalogue visit it: it goes over the different counts (`CountLevels`).
 
     Args:
         num_candidates: C, at least 1.
@@ -35,6 +37,7 @@ class LearnedUnigramProposal:
         check_positive("num_candidates", num_candidates)
         self.num_candidates = num_candidates
         self._tree = FenwickTree(np.ones(num_candidates, dtype=np.int64))
+        self._levels = CountLevels(np.array([1]), np.array([num_candidates]))
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """Draw with replacement: [num_draws], int64."""
@@ -44,21 +47,30 @@ class LearnedUnigramProposal:
     def log_probability(self, rows: Tensor) -> Tensor:
         """Give the log probability by the counts so far: as `rows`, float64, always finite."""
         check_rows("rows", rows, self.num_candidates)
-        counts = torch.from_numpy(self._tree.values)[rows]
+        return self._of_counts(torch.from_numpy(self._tree.values)[rows])
+
+    def levels(self) -> tuple[Tensor, Tensor]:
+        """Give the log probability of each different count, and how many have it: [K] and [K]."""
+        counts, numbers = map(torch.from_numpy, (self._levels.counts, self._levels.numbers))
+        return self._of_counts(counts), numbers
+
+    def _of_counts(self, counts: Tensor) -> Tensor:
         return counts.double().log() - math.log(self._tree.total)
 
     def update(self, positive_rows: Tensor) -> None:
         """Count a step's positives: [B], int64; each occurrence adds 1."""
         check_rows("positive_rows", positive_rows, self.num_candidates)
-        rows = positive_rows.numpy()
-        self._tree.add(rows, np.ones_like(rows))
+        rows, occurrences = np.unique(positive_rows.numpy(), return_counts=True)
+        before = self._tree.values[rows]
+        self._tree.add(rows, occurrences)
+        self._levels.move(before, before + occurrences)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Give the counts: [C], int64; a copy."""
         return {"counts": torch.from_numpy(self._tree.values.copy())}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take up the counts; O(C).
+        """Take up the counts; O(C log C).
 
         Raises:
             FormatError: They are those of another catalogue, or not counts that began at 1.
@@ -70,3 +82,4 @@ class LearnedUnigramProposal:
                 f"`counts` of the checkpoint's state must be at least 1, got {int(counts.min())}."
             )
         self._tree = FenwickTree(counts.numpy())
+        self._levels = CountLevels(*np.unique(counts.numpy(), return_counts=True))

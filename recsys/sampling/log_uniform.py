@@ -55,8 +55,16 @@ class LogUniformProposal:
     def log_probability(self, rows: Tensor) -> Tensor:
         """Give the log probability: as `rows`, float64, always finite."""
         check_rows("rows", rows, self.num_candidates)
-        ranks = self._rank_of_row[rows].double()
-        return (1 / (ranks + 1)).log1p().log() - math.log(math.log(self.num_candidates + 1))
+        return self._of_ranks(self._rank_of_row[rows])
+
+    def levels(self) -> tuple[Tensor, Tensor]:
+        """Give the log probability of each rank: [C], and [C] ones."""
+        ranks = torch.arange(self.num_candidates)
+        return self._of_ranks(ranks), torch.ones_like(ranks)
+
+    def _of_ranks(self, ranks: Tensor) -> Tensor:
+        shares = (1 / (ranks.double() + 1)).log1p()
+        return shares.log() - math.log(math.log(self.num_candidates + 1))
 
     def update(self, positive_rows: Tensor) -> None:
         """Do nothing: the distribution is fixed."""

@@ -34,6 +34,13 @@ class Proposal(Protocol):
         """Give the log of the chance that one draw yields each: as `rows`, float64, -inf for 0."""
         ...
 
+    def levels(self) -> tuple[Tensor, Tensor]:
+        """Give log probabilities and how many candidates have each: [K] float64, [K] int64.
+
+        All candidates are counted, those of probability 0 too; K is at most C.
+        """
+        ...
+
     def update(self, positive_rows: Tensor) -> None:
         """Learn from a step's positives: [B], int64; most distributions do not."""
         ...
@@ -69,6 +76,11 @@ class UniformProposal:
         """Give ``-log C``: as `rows`, float64."""
         check_rows("rows", rows, self.num_candidates)
         return torch.full(rows.shape, -math.log(self.num_candidates), dtype=torch.float64)
+
+    def levels(self) -> tuple[Tensor, Tensor]:
+        """Give ``-log C``, of all: [1] and [1]."""
+        number = torch.tensor([self.num_candidates])
+        return self.log_probability(torch.zeros_like(number)), number
 
     def update(self, positive_rows: Tensor) -> None:
         """Do nothing: the distribution is fixed."""
@@ -107,6 +119,11 @@ class PopularityProposal:
         """Give the log probability: as `rows`, float64; -inf without events, unless alpha is 0."""
         check_rows("rows", rows, self.num_candidates)
         return self._log_probabilities[rows]
+
+    def levels(self) -> tuple[Tensor, Tensor]:
+        """Give the different log probabilities, rising, and how many have each; O(C log C)."""
+        log_probabilities, numbers = self._log_probabilities.unique(return_counts=True)
+        return log_probabilities, numbers
 
     def update(self, positive_rows: Tensor) -> None:
         """Do nothing: the distribution is fixed."""

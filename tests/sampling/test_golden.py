@@ -48,6 +48,9 @@ class Scripted:
     def log_probability(self, rows: Tensor) -> Tensor:
         return self._proposal.log_probability(rows)
 
+    def levels(self) -> tuple[Tensor, Tensor]:
+        return self._proposal.levels()
+
     def update(self, positive_rows: Tensor) -> None:
         self._proposal.update(positive_rows)
 

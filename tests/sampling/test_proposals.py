@@ -1,11 +1,14 @@
 """The probabilities that each distribution names, by hand, and what it learns and refuses."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from recsys.foundations import ArgumentError, FormatError, ShapeError, make_generator
@@ -49,6 +52,35 @@ def test_probabilities_sum_to_one(name: str) -> None:
     assert log_p.dtype == torch.float64
     assert log_p.exp().sum().item() == pytest.approx(1, abs=1e-14)
     assert_close(proposal.log_probability(EVERYTHING.reshape(5, 2)), log_p.reshape(5, 2))
+
+
+@pytest.mark.parametrize("name", EVERY_PROPOSAL)
+def test_levels_are_the_different_probabilities_and_how_many_candidates_have_each(
+    name: str,
+) -> None:
+    proposal = EVERY_PROPOSAL[name]()
+    log_p, numbers = proposal.levels()
+    assert (numbers > 0).all()
+    repeated = log_p.repeat_interleave(numbers)
+    assert torch.equal(repeated.sort().values, proposal.log_probability(EVERYTHING).sort().values)
+
+
+@settings(max_examples=50)
+@given(steps=st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=9), max_size=6))
+def test_levels_of_a_learned_unigram_follow_its_counts(steps: list[list[int]]) -> None:
+    proposal, counts = LearnedUnigramProposal(6), [1] * 6
+    for step in steps:
+        proposal.update(torch.tensor(step))
+        for row in step:
+            counts[row] += 1
+    log_p, numbers = proposal.levels()
+    total = sum(counts)
+    expected = sorted(Counter(counts).items())
+    assert numbers.tolist() == [number for _, number in expected]
+    assert_close(log_p.exp().tolist(), [count / total for count, _ in expected], rtol=1e-14, atol=0)
+    again = LearnedUnigramProposal(6)
+    again.load_state_dict(proposal.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(again.levels(), (log_p, numbers), strict=True))
 
 
 @pytest.mark.parametrize("name", EVERY_PROPOSAL)
