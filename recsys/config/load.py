@@ -23,6 +23,7 @@ from recsys.foundations import ConfigError
 Config = TypeVar("Config", bound=schema_stages.StageConfig)
 
 _SQLITE = "sqlite:///"
+_END = 2**63
 
 
 def _stamp() -> str:
@@ -67,6 +68,7 @@ def load(tree: DictConfig, schema: type[Config], *, folder: Path | None = None) 
         raise ConfigError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     if not isinstance(config, schema):
         raise ConfigError(f"the settings do not make a {schema.__name__}.")
+    _check_integers(config, "")
     _resolve_paths(config, folder or Path.cwd(), "")
     return config
 
@@ -116,6 +118,27 @@ def _literal(value: Any) -> str:
             return "[" + ",".join(map(_literal, value)) + "]"
         case _:
             return quoted(str(value), mark="'")
+
+
+def _check_integers(value: Any, key: str) -> None:
+    """Check that every whole number is one that arrays can count with: a signed one of 64 bits.
+
+    Raises:
+        ConfigError: One is not; the key is named.
+    """
+    match value:
+        case int() if not -_END <= value < _END:
+            raise ConfigError(f"{key} must be a whole number of at most 64 bits, got {value}.")
+        case list():
+            for item in value:
+                _check_integers(item, key)
+        case dict():
+            for name, item in value.items():
+                _check_integers(item, f"{key}.{name}")
+        case _ if dataclasses.is_dataclass(value):
+            for item in dataclasses.fields(value):
+                name = f"{key}.{item.name}" if key else item.name
+                _check_integers(getattr(value, item.name), name)
 
 
 def _resolve_paths(config: Any, folder: Path, prefix: str) -> None:

@@ -8,6 +8,7 @@ from omegaconf import MISSING
 from recsys.config.ranges import above, at_least, one_of
 from recsys.foundations import ConfigError
 
+_BUCKETS_END = 2**31 - 1  # the hash functions are polynomials modulo this prime
 MODES = ("with_replacement", "per_query", "deduplicated", "distinct", "independent")
 
 
@@ -90,8 +91,7 @@ class StreamingRateConfig(RateConfig):
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        at_least("popularity.num_tables", self.num_tables, 1)
-        at_least("popularity.num_buckets", self.num_buckets, 1)
+        _check_hashing(self.num_tables, self.num_buckets)
         if not 0 < self.step_size <= 1:
             raise ConfigError(
                 f"popularity.step_size must be above 0 and at most 1, got {self.step_size}."
@@ -110,9 +110,17 @@ class CountMinRateConfig(RateConfig):
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        at_least("popularity.num_tables", self.num_tables, 1)
-        at_least("popularity.num_buckets", self.num_buckets, 1)
+        _check_hashing(self.num_tables, self.num_buckets)
         above("popularity.initial_count", self.initial_count, 0)
+
+
+def _check_hashing(num_tables: int, num_buckets: int) -> None:
+    at_least("popularity.num_tables", num_tables, 1)
+    at_least("popularity.num_buckets", num_buckets, 1)
+    if num_buckets >= _BUCKETS_END:
+        raise ConfigError(
+            f"popularity.num_buckets must be below {_BUCKETS_END}, got {num_buckets}."
+        )
 
 
 @dataclass(kw_only=True)

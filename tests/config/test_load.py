@@ -25,6 +25,7 @@ from recsys.config import (
     to_plain,
 )
 from recsys.config.composition import quoted
+from recsys.foundations import ConfigError
 
 CONF = Path(__file__).parents[2] / "conf"
 STAGES: dict[str, Any] = {
@@ -176,6 +177,27 @@ def test_works_inside_another_hydra_app() -> None:
     with initialize_config_module(config_module="recsys.conf", version_base="1.3"):
         assert compose_config("train", TrainConfig, {"seed": 5}).seed == 5
         assert compose("train", overrides=["seed=6"]).seed == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"loss.num_sampled": 2**63}, "loss.num_sampled"),
+        ({"loss": "monte_carlo", "loss.num_sampled": 10**30}, "loss.num_sampled"),
+        ({"streams.memory.size": 2**63}, "streams.memory.size"),
+        ({"model.user_tower.hidden": [8, 2**63]}, "model.user_tower.hidden"),
+        ({"seed": -(10**30)}, "seed"),
+    ],
+)
+def test_numbers_that_no_array_can_count_with_are_refused(
+    settings: dict[str, Any], key: str
+) -> None:
+    got = next(value for name, value in settings.items() if name == key)
+    number = got[-1] if isinstance(got, list) else got
+    with pytest.raises(ConfigError) as refusal:
+        compose_config("train", TrainConfig, settings)
+    words = f"{key} must be a whole number of at most 64 bits, got {number}."
+    assert str(refusal.value) == words
 
 
 def test_two_runs_of_one_process_have_folders_of_their_own() -> None:

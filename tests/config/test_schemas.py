@@ -164,6 +164,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "popularity.num_tables must be at least 1, got 0.",
         ),
         (
+            {"popularity": "streaming", "popularity.num_buckets": 2**31 - 1},
+            "popularity.num_buckets must be below 2147483647, got 2147483647.",
+        ),
+        (
             {"popularity": "streaming", "popularity.num_buckets": 0},
             "popularity.num_buckets must be at least 1, got 0.",
         ),
@@ -178,6 +182,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         (
             {"popularity": "count_min", "popularity.num_tables": 0},
             "popularity.num_tables must be at least 1, got 0.",
+        ),
+        (
+            {"popularity": "count_min", "popularity.num_buckets": 2**31 - 1},
+            "popularity.num_buckets must be below 2147483647, got 2147483647.",
         ),
         (
             {"popularity": "count_min", "popularity.num_buckets": 0},
