@@ -24,12 +24,8 @@ from recsys.training.optimizers import (
     takes_weight_decay,
 )
 from recsys.training.outcome import log_outcome, scores_of
-from recsys.training.reference_objective import (
-    ExactImportance,
-    MetropolisHastings,
-    MonteCarlo,
-    ReferenceObjective,
-)
+from recsys.training.reference_draws import ExactImportance, MetropolisHastings, MonteCarlo
+from recsys.training.reference_objective import ReferenceObjective
 from recsys.training.rowwise_adagrad import RowwiseAdagrad
 from recsys.training.run_folder import RunFolder
 from recsys.training.sampled_losses import SampledLoss

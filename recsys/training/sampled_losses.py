@@ -108,8 +108,3 @@ def sampled_logistic(terms: SampledTerms) -> Tensor:
 def bpr(terms: SampledTerms) -> Tensor:
     """Pairwise ranking of the positive over the sampled: [B]."""
     return losses.bpr_loss(**_arguments(terms))
-
-
-def importance_sampling(terms: SampledTerms) -> Tensor:
-    """Self-normalised importance sampling of the softmax gradient: [B]."""
-    return losses.importance_sampling_loss(**_corrected(terms))

@@ -80,10 +80,6 @@ def bpr(s: float, q: float, left: list[Any], _: list[Any]) -> float:
     return sum(softplus(x - s) for x, _ in left) / len(left)
 
 
-def importance_sampling(s: float, q: float, _: list[Any], drawn: list[Any]) -> float:
-    return math.log(sum(math.exp(x) / y for x, y in drawn)) - s
-
-
 def standard_with_hits(s: float, q: float, _: list[Any], drawn: list[Any]) -> float:
     return standard(s, q, drawn, drawn)
 
@@ -105,7 +101,6 @@ LOSSES: list[tuple[SampledLoss, Slow]] = [
     (sampled_losses.noise_contrastive, noise_contrastive),
     (sampled_losses.sampled_logistic, sampled_logistic),
     (sampled_losses.bpr, bpr),
-    (sampled_losses.importance_sampling, importance_sampling),
 ]
 
 
