@@ -3,6 +3,7 @@
 from recsys.sampling.alias_table import AliasTable
 from recsys.sampling.bigram import BigramProposal
 from recsys.sampling.bigram_sampler import BigramSampler
+from recsys.sampling.catalogue_sum import sum_over_catalogue
 from recsys.sampling.count_min_popularity import CountMinPopularity
 from recsys.sampling.deduplicated import DeduplicatedSampler
 from recsys.sampling.distinct import DistinctSampler, log_distinct_expected_count
@@ -78,4 +79,5 @@ __all__ = [
     "log_inclusion_probability",
     "log_poisson_inclusion_probability",
     "popularity_probabilities",
+    "sum_over_catalogue",
 ]
