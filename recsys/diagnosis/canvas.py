@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # the types of matplotlib, which is loaded where it draws
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,17 @@ def new_sheet(
     return figure, axes
 
 
+def untrained_line(about: Mapping[str, Any]) -> str:
+    """Give the last line of a subtitle where the model is fresh, else nothing.
+
+    Args:
+        about: Of the diagnosis; `bundle` is None where the model was made for it.
+    """
+    if about.get("bundle") is not None:
+        return ""
+    return "\nMeasured on a fresh model that has not been trained: its scores are chance."
+
+
 def log_sizes(axes: Axes, sizes: Sequence[float]) -> None:
     """Make the horizontal axis one of sample sizes, on a log scale with plain numbers."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -62,12 +73,17 @@ def log_sizes(axes: Axes, sizes: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def log_errors(axes: Axes) -> None:
-    """Make the vertical axis a log scale with plain numbers at the powers of ten."""
+def log_errors(axes: Axes, low: float, high: float) -> None:
+    """Make the vertical axis a log scale with plain numbers at the powers of ten.
+
+    Where there are hardly two of them between `low` and `high`, its ends, also at 2 and 5 times.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(base=10))
+    axes.set_ylim(low, high)
+    labelled = (1.0, 2.0, 5.0) if high < 50 * low else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=labelled))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
@@ -91,7 +107,9 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, Any]], *, gap
             va="center",
             fontsize=8.5,
             color=color,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # hides lines of the grid
             annotation_clip=False,
+            zorder=1.5,  # above the grid, below the lines
         )
 
 

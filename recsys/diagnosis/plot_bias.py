@@ -5,7 +5,15 @@ from __future__ import annotations  # the types of matplotlib, which is loaded w
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from recsys.diagnosis.canvas import BAND, COLORS, INK, log_errors, log_sizes, new_sheet
+from recsys.diagnosis.canvas import (
+    BAND,
+    COLORS,
+    INK,
+    log_errors,
+    log_sizes,
+    new_sheet,
+    untrained_line,
+)
 from recsys.diagnosis.measurement import Measurement
 from recsys.diagnosis.registry import KINDS
 from recsys.diagnosis.result import Diagnosis
@@ -14,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = 5
+_MOST_COLUMNS = 5
 _BIAS, _NOISE = COLORS[0], COLORS[1]
 _ZERO = 1e-5  # what is below is rounding
 
@@ -23,11 +31,12 @@ def plot_bias(diagnosis: Diagnosis) -> Figure:
     """Draw bias, noise and noise band of the gradient of the scores over the sample size."""
     groups = {name: group for name, group in diagnosis.by_estimator().items() if KINDS[name].draws}
     about = diagnosis.about
-    rows = max(-(-len(groups) // _COLUMNS), 1)
+    columns = min(max(len(groups), 1), _MOST_COLUMNS)
+    rows = max(-(-len(groups) // columns), 1)
     figure, axes = new_sheet(
         rows,
-        _COLUMNS,
-        size=(14, 1.9 + 2.3 * rows),
+        columns,
+        size=(14, 1.9 + max(2.3 * rows, 3.2)),
         title=_title(list(groups.values())),
         subtitle=(
             "Blue: bias, the distance of the mean estimate from the full softmax's gradient of "
@@ -36,21 +45,22 @@ def plot_bias(diagnosis: Diagnosis) -> Figure:
             f"Grey: noise band, up to what noise alone leaves in a mean of {about['num_draws']:,} "
             "draws; a hollow point is below twice that and says nothing of a bias.\n"
             "Orange: noise, the error of one draw (root mean square). "
-            "* † ‡: aims at another optimum than the softmax; † and ‡ have scales of their own."
+            "* † ‡: aims at another optimum than the softmax; † and ‡ share a scale of their own."
+            + untrained_line(about)
         ),
     )
     for one, (name, group) in zip(axes, groups.items(), strict=False):
         _panel(one, KINDS[name].marked_label, group)
-    _scale(axes, groups)
+    _scale(axes, groups, columns)
     if groups:
         _name_lines(axes[0], next(iter(groups.values())))
     for place, one in enumerate(axes):
         one.set_visible(place < len(groups))
-        last_of_column = place + _COLUMNS >= len(groups)
+        last_of_column = place + columns >= len(groups)
         one.tick_params(labelbottom=last_of_column)
         if last_of_column:
             one.set_xlabel("Sample size", fontsize=9)
-    figure.supylabel("Error of the gradient / norm of the gradient (log scale)", fontsize=9.5)
+    figure.supylabel("Error / norm of the gradient (log scale)", fontsize=9.5)
     return figure
 
 
@@ -63,7 +73,7 @@ def _title(groups: list[list[Measurement]]) -> str:
     )
 
 
-def _scale(axes: Sequence[Axes], groups: Mapping[str, list[Measurement]]) -> None:
+def _scale(axes: Sequence[Axes], groups: Mapping[str, list[Measurement]], columns: int) -> None:
     """Give one scale to what aims at the softmax, and another to what does not."""
     if not groups:
         return
@@ -71,11 +81,10 @@ def _scale(axes: Sequence[Axes], groups: Mapping[str, list[Measurement]]) -> Non
     for aims in (("softmax", "uncorrected"), ("classification", "other")):
         places = [i for i, name in enumerate(groups) if KINDS[name].aim in aims]
         values = [v for i in places for v in _values(list(groups.values())[i])]
+        low, high = (min(values) / 1.6, max(values) * 1.6) if values else (0.1, 1.0)
         for i in places:
-            log_errors(axes[i])
-            if values:
-                axes[i].set_ylim(min(values) / 1.6, max(values) * 1.6)
-            is_first = i % _COLUMNS == 0 or i - 1 not in places
+            log_errors(axes[i], low, high)
+            is_first = i % columns == 0 or i - 1 not in places
             axes[i].tick_params(labelleft=is_first)
 
 

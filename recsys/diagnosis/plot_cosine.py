@@ -4,7 +4,15 @@ from __future__ import annotations  # the types of matplotlib, which is loaded w
 
 from typing import TYPE_CHECKING
 
-from recsys.diagnosis.canvas import COLORS, FAINT, INK, label_ends, log_sizes, new_sheet
+from recsys.diagnosis.canvas import (
+    COLORS,
+    FAINT,
+    INK,
+    label_ends,
+    log_sizes,
+    new_sheet,
+    untrained_line,
+)
 from recsys.diagnosis.kind import FAMILIES
 from recsys.diagnosis.measurement import Measurement, StepError
 from recsys.diagnosis.registry import KINDS
@@ -14,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = 3
+_MOST_COLUMNS = 3
 Steps = list[tuple[Measurement, StepError]]
 
 
@@ -22,20 +30,21 @@ def plot_cosine(diagnosis: Diagnosis) -> Figure:
     """Draw how well the direction of one training step agrees with the full softmax's."""
     families = _families(diagnosis)
     about = diagnosis.about
-    rows = max(-(-len(families) // _COLUMNS), 1)
+    columns = min(max(len(families), 1), _MOST_COLUMNS)
+    rows = max(-(-len(families) // columns), 1)
     figure, axes = new_sheet(
         rows,
-        _COLUMNS,
+        columns,
         size=(14, 1.9 + 2.9 * rows),
         title=_title(families),
         subtitle=(
             "Cosine between the estimated gradient and the full softmax's, over all user and item "
             f"vectors of a batch of {about['batch_size']:,} training rows; "
-            "1 = the same direction, 0 = none of it.\n"
+            "1 = the same direction, 0 = none of it, below 0 = away from it.\n"
             f"Mean of {about['num_batches']:,} batches with one draw each; whiskers: "
             f"{diagnosis.level:.0%} intervals over the batches. Sample size: candidates drawn; "
             "mixed: drawn beside the batch's own; adaptive: effective size asked for.\n"
-            "* † ‡: aims at another optimum than the softmax."
+            "* † ‡: aims at another optimum than the softmax." + untrained_line(about)
         ),
     )
     sizes = sorted({one.sample_size for lines in families.values() for s in lines for one, _ in s})
@@ -50,8 +59,8 @@ def plot_cosine(diagnosis: Diagnosis) -> Figure:
     for unused in axes[len(families) :]:
         unused.set_visible(False)
     for place in range(len(families)):
-        last_of_column = place + _COLUMNS >= len(families)
-        axes[place].tick_params(labelbottom=last_of_column, labelleft=place % _COLUMNS == 0)
+        last_of_column = place + columns >= len(families)
+        axes[place].tick_params(labelbottom=last_of_column, labelleft=place % columns == 0)
         if last_of_column:
             axes[place].set_xlabel("Sample size", fontsize=9)
     figure.supylabel("Cosine to the full softmax's gradient", fontsize=9.5, color=INK)

@@ -4,8 +4,9 @@ from __future__ import annotations  # the types of matplotlib, which is loaded w
 
 from typing import TYPE_CHECKING
 
-from recsys.diagnosis.canvas import COLORS, INK, label_ends, new_sheet
+from recsys.diagnosis.canvas import COLORS, INK, label_ends, new_sheet, untrained_line
 from recsys.diagnosis.recommended import RecommendedPopularity
+from recsys.diagnosis.result import Diagnosis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,8 +18,9 @@ _LINES = (
 )
 
 
-def plot_popularity(popularity: RecommendedPopularity) -> Figure:
+def plot_popularity(diagnosis: Diagnosis) -> Figure:
     """Draw the share of recommended items in each popularity decile, for three rankings."""
+    popularity = diagnosis.popularity
     figure, [axes] = new_sheet(
         1,
         1,
@@ -30,6 +32,7 @@ def plot_popularity(popularity: RecommendedPopularity) -> Figure:
             "share of the training events.\n"
             "score - log Q is what a model comes to rank that is trained on in-batch candidates "
             "without the correction; score + log Q would correct such a model."
+            + untrained_line(diagnosis.about)
         ),
     )
     deciles = range(1, 11)
@@ -38,7 +41,8 @@ def plot_popularity(popularity: RecommendedPopularity) -> Figure:
     for values, _, color, style in lines:
         axes.plot(deciles, values, style, ms=4, color=color, linewidth=1.7)
     top = max(float(values.max()) for values, *_ in lines)
-    ends = [(10, float(values[-1]), label, color) for values, label, color, _ in lines]
+    floor = 0.025 * top  # a label clears the axis
+    ends = [(10, max(float(values[-1]), floor), label, color) for values, label, color, _ in lines]
     label_ends(axes, ends, gap=0.05 * top)
     axes.set_xlim(0.7, 14)
     axes.set_ylim(0, 1.06 * top)

@@ -27,6 +27,6 @@ def write_diagnosis_plots(diagnosis: Diagnosis, folder: Path) -> list[Path]:
     figures = {
         "bias.png": plot_bias(diagnosis),
         "cosine.png": plot_cosine(diagnosis),
-        "popularity.png": plot_popularity(diagnosis.popularity),
+        "popularity.png": plot_popularity(diagnosis),
     }
     return [write_figure(figure, folder / name) for name, figure in figures.items()]

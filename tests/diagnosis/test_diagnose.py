@@ -2,12 +2,14 @@
 
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from recsys.data import PreparedDataset, consecutive_pairs
@@ -21,6 +23,9 @@ from recsys.diagnosis import (
     diagnosis_table,
     write_diagnosis_plots,
 )
+from recsys.diagnosis.plot_bias import plot_bias
+from recsys.diagnosis.plot_cosine import plot_cosine
+from recsys.diagnosis.plot_popularity import plot_popularity
 from recsys.evaluation import Resampling
 from recsys.foundations import ArgumentError
 from recsys.models import (
@@ -173,6 +178,18 @@ def test_the_pictures_are_png_files(diagnosis: Diagnosis, tmp_path: Path) -> Non
     for path in paths:
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         assert path.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("plot", [plot_bias, plot_cosine, plot_popularity])
+def test_a_picture_says_that_the_model_has_not_been_trained(
+    plot: Callable[[Diagnosis], Figure], diagnosis: Diagnosis
+) -> None:
+    def is_said(bundle: str | None) -> bool:
+        figure = plot(replace(diagnosis, about={**diagnosis.about, "bundle": bundle}))
+        return any("has not been trained" in text.get_text() for text in figure.texts)
+
+    assert is_said(None)
+    assert not is_said("somewhere")
 
 
 def test_the_pictures_are_drawn_of_the_full_softmax_alone_too(
