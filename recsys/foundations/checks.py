@@ -58,14 +58,14 @@ def check_floats(name: str, tensor: Any) -> None:
         raise ArgumentError(f"`{name}` must hold floating-point numbers, got {kind}.")
 
 
-def check_count(name: str, value: float) -> None:
+def check_count(name: str, value: Any) -> None:
     """Check that a number is a whole one, at least 1.
 
     Raises:
         ArgumentError: It is not.
     """
     check_positive(name, value)
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise ArgumentError(f"`{name}` must be a whole number, got {value}.")
 
 

@@ -6,6 +6,7 @@ Dimensions: B queries in the batch, T positives a query, S sampled candidates, D
 import torch
 from torch import Tensor
 
+from recsys.losses import softmax_core as core
 from recsys.losses.sample_logits import SampledEmbeddings, compute_sample_logits
 from recsys.losses.softplus_sum import softplus
 
@@ -74,7 +75,7 @@ def bpr_loss(
             positive_weights=positive_weights,
             remove_accidental_hits=True,
         )
-        positives = logits.positive_logits.reshape(len(query_embeddings), -1)  # [B, T]
+        positives = core.by_column(logits.positive_logits)  # [B, T]
         sampled = logits.sampled_logits()  # [B, S]
         pairs = [softplus(sampled - one[:, None]).sum(dim=1) for one in positives.unbind(dim=1)]
         num_negatives = logits.count_left().clamp(min=1)  # where none is left, the sum is 0

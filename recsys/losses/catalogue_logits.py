@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_shape
+from recsys.foundations import ArgumentError, check_integers, check_shape
 from recsys.losses import softmax_core as core
 
 
@@ -53,8 +53,9 @@ def compute_catalogue_logits(
     `full_softmax_loss`. To be called with autocast off.
 
     Raises:
-        ShapeError: Two arguments disagree in B, T, C or D.
-        ArgumentError: `temperature` is not above 0.
+        ShapeError: Two arguments disagree in B, T, C or D, or T is 0.
+        ArgumentError: `temperature` is not above 0, a positive is not in the catalogue, or an
+            argument holds numbers of another kind.
     """
     check_shape("query_embeddings", query_embeddings, None, None)
     batch, width = query_embeddings.shape
@@ -63,13 +64,31 @@ def compute_catalogue_logits(
     check_shape("positive_rows", positive_rows, batch, *several)
     core.check_optional("positive_weights", positive_weights, *positive_rows.shape)
     core.check_optional("catalogue_biases", catalogue_biases, len(catalogue_embeddings))
-    core.check_optional("catalogue_mask", catalogue_mask, batch, len(catalogue_embeddings))
-    rows = positive_rows.reshape(batch, -1)  # [B, T]
+    core.check_mask("catalogue_mask", catalogue_mask, batch, len(catalogue_embeddings))
+    core.check_vectors(query_embeddings, catalogue_embeddings=catalogue_embeddings)
+    weights = None if positive_weights is None else core.by_column(positive_weights)
+    rows = _check_positives(core.by_column(positive_rows), weights, len(catalogue_embeddings))
     queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
     catalogue = core.widen(catalogue_embeddings)
     offsets = core.combine_offsets(catalogue_biases, None, temperature, queries.dtype)  # [C]
     positive_logits = core.score_positives(queries, catalogue[rows])  # [B, T]
     if offsets is not None:
         positive_logits = positive_logits + offsets[rows]
-    weights = None if positive_weights is None else positive_weights.reshape(rows.shape)
     return CatalogueLogits(positive_logits, rows, weights, queries, catalogue, offsets)
+
+
+def _check_positives(rows: Tensor, weights: Tensor | None, num_candidates: int) -> Tensor:
+    """Check the positives' rows; give them with row 0 for padding: [B, T].
+
+    A row below 0 would silently count from the end.
+    """
+    core.check_positives("positive_rows", rows, axis=1)
+    check_integers("positive_rows", rows)
+    if weights is not None:
+        rows = rows.masked_fill(weights == 0, 0)
+    outside = rows[(rows < 0) | (rows >= num_candidates)]
+    if len(outside):
+        raise ArgumentError(
+            f"`positive_rows` must be in [0, {num_candidates}), got {int(outside[0])}."
+        )
+    return rows.long()

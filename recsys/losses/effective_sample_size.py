@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from recsys.foundations import ShapeError, check_floats
 from recsys.losses.softmax_core import widen
 
 
@@ -24,6 +25,10 @@ def effective_sample_size(log_weights: Tensor) -> Tensor:
 
     Returns:
         [B], or [] for one row; float32 or wider; from 1 to S, and 0 where no weight is above 0.
+
+    Raises:
+        ShapeError: `log_weights` is neither [B, S] nor [S].
+        ArgumentError: It does not hold floating-point numbers.
 
     Source:
         "Adaptive importance sampling to accelerate training of a neural probabilistic language
@@ -51,6 +56,11 @@ class WeightSums:
     @staticmethod
     def of(log_weights: Tensor) -> WeightSums:
         """Sum the weights of each row of [B, S], or of the only row [S]."""
+        if log_weights.dim() not in (1, 2):
+            raise ShapeError(
+                f"`log_weights` must have shape [any, any] or [any], got {list(log_weights.shape)}."
+            )
+        check_floats("log_weights", log_weights)
         log_weights = widen(log_weights.detach())
         if log_weights.shape[-1] == 0:  # amax refuses it
             zeros = log_weights.sum(dim=-1)

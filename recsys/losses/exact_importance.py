@@ -5,7 +5,7 @@ Dimensions: B queries, S sampled candidates.
 
 from torch import Tensor
 
-from recsys.foundations import check_shape
+from recsys.foundations import check_floats, check_shape
 from recsys.losses.softmax_core import widen
 
 
@@ -34,4 +34,5 @@ def exact_importance_weights(log_weights: Tensor, log_partition: Tensor) -> Tens
         importance sampling", AISTATS 2003, sets out from.
     """
     check_shape("log_partition", log_partition, *log_weights.shape[:-1])
+    check_floats("log_weights", log_weights)
     return (widen(log_weights) - log_partition[..., None]).exp()

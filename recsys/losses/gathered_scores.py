@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from recsys.foundations import check_shape
+from recsys.foundations import check_integers, check_shape
+from recsys.losses.softmax_core import check_vectors
 
 # Numbers of vectors gathered at once: what stays in a core's cache, and what a device does well.
 _MOST_GATHERED, _MOST_ELSEWHERE = {"cpu": 2**18}, 2**26
@@ -36,11 +37,14 @@ def gathered_scores(
 
     Raises:
         ShapeError: Two arguments disagree in B or D.
+        ArgumentError: An argument holds numbers of another kind.
     """
     check_shape("query_embeddings", query_embeddings, None, None)
     batch, width = query_embeddings.shape
     check_shape("candidate_embeddings", candidate_embeddings, None, width)
     check_shape("places", places, batch, None)
+    check_integers("places", places)
+    check_vectors(query_embeddings, candidate_embeddings=candidate_embeddings)
     scores = _GatheredScores.apply(  # type: ignore[no-untyped-call]
         query_embeddings, candidate_embeddings, places
     )

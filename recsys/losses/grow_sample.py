@@ -84,8 +84,9 @@ def grow_sample(
         sums = added if sums is None else sums.plus(added)
         num_samples += width
         trace.append(sums.effective_sample_size())
-        worth = trace[-1].quantile(ess_quantile, interpolation="lower")
-        enough = bool(worth >= min_ess)
+        enough = batch == 0 or bool(
+            trace[-1].quantile(ess_quantile, interpolation="lower") >= min_ess
+        )
         if enough or num_samples + width > max_samples:
             break
     if batch is None:

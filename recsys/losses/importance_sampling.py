@@ -6,7 +6,7 @@ Dimensions: B queries in the batch, T positives a query, S sampled candidates, D
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_shape
+from recsys.foundations import check_floats, check_shape
 from recsys.losses import softmax_core as core
 from recsys.losses.gathered_scores import gathered_scores
 from recsys.losses.placeholder_rows import placeholder_rows
@@ -139,6 +139,7 @@ def importance_log_weights(
         check_shape("places", places, batch, None)
     shape = candidate_embeddings.shape[:1] if places is None else places.shape
     check_shape("log_q", log_q, *shape)
+    core.check_vectors(query_embeddings, candidate_embeddings=candidate_embeddings)
     with torch.autocast(query_embeddings.device.type, enabled=False):
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
         candidates = core.widen(candidate_embeddings)
@@ -162,6 +163,7 @@ def importance_weights(log_weights: Tensor) -> Tensor:
     Source:
         "Quick training of probabilistic neural nets by importance sampling", AISTATS 2003.
     """
+    check_floats("log_weights", log_weights)
     log_weights = core.widen(log_weights)
     none = (log_weights == float("-inf")).all(dim=-1, keepdim=True)
     return log_weights.masked_fill(none, 0).softmax(dim=-1).masked_fill(none, 0)

@@ -6,7 +6,7 @@ Dimensions: B queries, K candidates of which the first B are the positives, D em
 import torch
 from torch import Tensor
 
-from recsys.foundations import ShapeError, check_positive, check_shape
+from recsys.foundations import ShapeError, check_count, check_integers, check_shape
 from recsys.losses import softmax_core as core
 from recsys.losses.removal import Removal
 
@@ -57,6 +57,9 @@ def in_batch_softmax_loss(
         ("candidate_biases", candidate_biases),
     ):
         core.check_optional(name, given, len(candidate_embeddings))
+    core.check_vectors(query_embeddings, candidate_embeddings=candidate_embeddings)
+    if candidate_rows is not None:
+        check_integers("candidate_rows", candidate_rows)
     with torch.autocast(query_embeddings.device.type, enabled=False):
         queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
         scores = queries @ core.widen(candidate_embeddings).T  # [B, K]
@@ -65,7 +68,7 @@ def in_batch_softmax_loss(
         # -inf, not a large negative number: a hit must get a gradient of exactly zero.
         negatives = logits.masked_fill(removed, float("-inf"))
         if num_hard_negatives is not None:
-            check_positive("num_hard_negatives", num_hard_negatives)
+            check_count("num_hard_negatives", num_hard_negatives)
             negatives = negatives.topk(min(num_hard_negatives, negatives.shape[1]), dim=1).values
         return core.contrast(logits.diagonal(), core.log_sum(negatives))
 
@@ -93,4 +96,4 @@ def _check_shapes(
             f"`candidate_embeddings` must begin with one positive for each of the {batch} queries, "
             f"got {len(candidate_embeddings)} rows."
         )
-    core.check_optional("candidate_mask", candidate_mask, batch, len(candidate_embeddings))
+    core.check_mask("candidate_mask", candidate_mask, batch, len(candidate_embeddings))

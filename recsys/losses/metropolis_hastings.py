@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, check_shape
+from recsys.foundations import ArgumentError, ShapeError, check_floats, check_shape
 from recsys.losses.softmax_core import widen
 
 
@@ -47,7 +47,8 @@ def independent_chain(log_weights: Tensor, uniforms: Tensor) -> ChainResult:
         [B, L] each, or [L] for one chain. No gradient flows through it.
 
     Raises:
-        ShapeError: The two disagree in B or L.
+        ShapeError: The two disagree in B or L, or there is no initial state.
+        ArgumentError: `log_weights` does not hold floating-point numbers.
 
     Source:
         "Monte Carlo sampling methods using Markov chains and their applications", Biometrika 1970;
@@ -55,6 +56,12 @@ def independent_chain(log_weights: Tensor, uniforms: Tensor) -> ChainResult:
         AISTATS 2003; its rate in "Metropolized independent sampling with comparisons to rejection
         sampling and importance sampling", Statistics and Computing 1996.
     """
+    check_floats("log_weights", log_weights)
+    if log_weights.dim() == 0 or log_weights.shape[-1] == 0:
+        raise ShapeError(
+            "`log_weights` must hold an initial state in column 0, got shape "
+            f"{list(log_weights.shape)}."
+        )
     if log_weights.dim() == 1:
         check_shape("uniforms", uniforms, len(log_weights) - 1)
         chain = independent_chain(log_weights[None], uniforms[None])
@@ -94,13 +101,16 @@ def transition_matrix(scores: Tensor, log_proposal: Tensor) -> Tensor:
 
     Raises:
         ShapeError: The two disagree in C.
-        ArgumentError: The chances do not sum to 1 (expected counts do not).
+        ArgumentError: The chances do not sum to 1 (expected counts do not), or one is 0: what is
+            never proposed is never reached.
     """
     check_shape("scores", scores, None)
     check_shape("log_proposal", log_proposal, len(scores))
     total = log_proposal.logsumexp(dim=0).exp().item()
     if not abs(total - 1) < 1e-4:
         raise ArgumentError(f"`log_proposal` must hold chances that sum to 1, got {total}.")
+    if (log_proposal == float("-inf")).any():
+        raise ArgumentError("`log_proposal` must hold chances above 0, got 0.")
     weights = scores - log_proposal  # [C]
     chances = _acceptance(weights[:, None], weights[None, :])  # [C, C]
     proposal = log_proposal.exp()

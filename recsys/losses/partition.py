@@ -44,14 +44,19 @@ def partition_estimate(log_weights: Tensor) -> PartitionEstimate:
     Returns:
         [B] each, or [] for one row; float32 or wider.
 
+    Raises:
+        ShapeError: `log_weights` is neither [B, S] nor [S].
+        ArgumentError: It does not hold floating-point numbers.
+
     Source:
         "Quick training of probabilistic neural nets by importance sampling", AISTATS 2003.
         Differs: Q is an expected count, so that draws without repeats are covered; the standard
         error is stated.
     """
-    num_samples = log_weights.shape[-1]
     sums = WeightSums.of(log_weights)
+    num_samples = log_weights.shape[-1]
     spread = num_samples / sums.effective_sample_size() - 1  # squared weights' mean over mean^2
     # Rounding may leave equal weights a spread just below 0.
     error = (spread.clamp(min=0) / (num_samples - 1)).sqrt()
+    error = error.masked_fill(sums.total == 0, float("inf"))
     return PartitionEstimate(sums.total.log() + sums.log_peak, error)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_positive
+from recsys.foundations import ArgumentError, check_positive
 from recsys.losses.sample_logits import (
     SampledEmbeddings,
     SampleLogits,
     compute_sample_logits,
 )
-from recsys.losses.softmax_core import check_optional
+from recsys.losses.softmax_core import by_column, check_optional
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def refined_softmax_terms(
             padding. None: 1 / T each.
 
     Returns:
-        The terms, float32 or wider. Where no negative is left, loss and weight are 0, with
-        gradient 0.
+        The terms, float32 or wider. Where no negative is left, or Q leaves none (the positives'
+        chances sum to 1), loss and weight are 0, with gradient 0: that is their limit.
 
     Raises:
         ShapeError: Two arguments disagree in B, T, S or D.
@@ -154,6 +154,8 @@ def refined_softmax_terms(
         RecSys 2025. Differs: several positives; weight 0 where no negative is left.
     """
     check_positive("num_draws", num_draws)
+    if num_draws == math.inf:
+        raise ArgumentError("`num_draws` must be finite, got inf.")
     with torch.autocast(query_embeddings.device.type, enabled=False):
         logits = compute_sample_logits(
             query_embeddings,
@@ -179,16 +181,18 @@ def _combine(
     logits: SampleLogits, positive_log_probability: Tensor, log_num_draws: float
 ) -> RefinedTerms:
     shape = logits.positive_logits.shape
-    positive_logits = logits.positive_logits.reshape(len(logits.queries), -1)  # [B, T]
+    positive_logits = by_column(logits.positive_logits)  # [B, T]
     if logits.positive_weights is None:
         targets = torch.full_like(positive_logits, 1 / positive_logits.shape[1])
     else:
         targets = logits.positive_weights.reshape(positive_logits.shape)
     padding = targets == 0
     num_negatives = logits.count_left()  # [B]
-    empty = num_negatives[:, None] == 0  # [B, 1]
     drawn = positive_log_probability.reshape(padding.shape).exp().masked_fill(padding, 0)
-    log_rest = torch.log1p(-drawn.sum(dim=1)) + log_num_draws  # the sampled logits hold - log_q
+    certain = drawn.sum(dim=1) >= 1  # [B]; no draw is left for others, but for rounding of Q
+    empty = certain[:, None] | (num_negatives[:, None] == 0)  # [B, 1]
+    rest = -drawn.sum(dim=1).masked_fill(certain, 0)
+    log_rest = torch.log1p(rest) + log_num_draws  # the sampled logits hold - log_q
     log_negatives = (logits.log_sum() + log_rest.to(positive_logits.dtype))[:, None]
     log_negatives = log_negatives.masked_fill(empty, 0)
     loss = (log_negatives - positive_logits).masked_fill(padding | empty, 0)

@@ -37,8 +37,9 @@ class Removal:
         if self.positive_rows is None:
             found = torch.zeros(shape, dtype=torch.bool, device=candidate_rows.device)
         else:
-            positive_rows = self.positive_rows[rows].reshape(shape[0], -1)
-            first, *others = positive_rows.unbind(dim=1)  # T is small, and [b, T, k] is not
+            positive_rows = self.positive_rows[rows]
+            several = positive_rows if positive_rows.dim() == 2 else positive_rows[:, None]
+            first, *others = several.unbind(dim=1)  # T is small, and [b, T, k] is not
             found = first[:, None] == candidate_rows
             for other in others:
                 found |= other[:, None] == candidate_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_shape
+from recsys.foundations import ArgumentError, check_integers, check_shape
 from recsys.losses import softmax_core as core
 from recsys.losses.blocks import CACHED, count_left
 from recsys.losses.log_partition import log_partition
@@ -111,8 +111,10 @@ def compute_sample_logits(
     `sampled_softmax_loss`. To be called with autocast off.
 
     Raises:
-        ShapeError: Two arguments disagree in B, T, S or D.
-        ArgumentError: `temperature` is not above 0.
+        ShapeError: Two arguments disagree in B, T, S or D, or T is 0.
+        ArgumentError: `temperature` is not above 0, an argument holds numbers of another kind, or
+            an own column is none of the sample (which is looked at on the CPU only, since a GPU
+            would have to be waited for).
     """
     _check_queries_and_positives(query_embeddings, positive_embeddings)
     batch, width = query_embeddings.shape
@@ -127,8 +129,16 @@ def compute_sample_logits(
     shared, own = _split(sampled_embeddings, batch, width, sampled_rows)
     core.check_optional("sampled_log_q", sampled_log_q, *sampled_rows.shape)
     core.check_optional("sampled_biases", sampled_biases, *sampled_rows.shape)
-    core.check_optional("own_columns", own_columns, batch)
-    core.check_optional("sampled_mask", sampled_mask, batch, sampled_rows.shape[-1])
+    core.check_mask("sampled_mask", sampled_mask, batch, sampled_rows.shape[-1])
+    core.check_vectors(
+        query_embeddings,
+        positive_embeddings=positive_embeddings,
+        sampled_embeddings=shared,
+        **({} if own is None else {"sampled_embeddings[1]": own}),
+    )
+    check_integers("positive_rows", positive_rows)
+    check_integers("sampled_rows", sampled_rows)
+    _check_own_columns(own_columns, batch, sampled_rows.shape[-1])
     queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
     positive_scores = core.score_positives(queries, positive_embeddings)  # as positive_rows
     hit_rows = core.drop_padding(positive_rows, positive_weights)
@@ -160,8 +170,23 @@ def _split(
     return shared, own if own.shape[1] else None
 
 
+def _check_own_columns(own_columns: Tensor | None, batch: int, num_sampled: int) -> None:
+    if own_columns is None:
+        return
+    check_shape("own_columns", own_columns, batch)
+    check_integers("own_columns", own_columns)
+    if own_columns.device.type == "cpu" and num_sampled > 0:  # of no column, none stays
+        outside = own_columns[(own_columns < 0) | (own_columns >= num_sampled)]
+        if len(outside):
+            raise ArgumentError(
+                f"`own_columns` must be in [0, {num_sampled}), got {int(outside[0])}."
+            )
+
+
 def _check_queries_and_positives(query_embeddings: Tensor, positive_embeddings: Tensor) -> None:
     check_shape("query_embeddings", query_embeddings, None, None)
     batch, width = query_embeddings.shape
     several = [None] if positive_embeddings.dim() == 3 else []
     check_shape("positive_embeddings", positive_embeddings, batch, *several, width)
+    if several:
+        core.check_positives("positive_embeddings", positive_embeddings, axis=1)

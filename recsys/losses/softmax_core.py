@@ -6,7 +6,13 @@ Dimensions: B queries, T positives a query, K candidates a query, D embedding wi
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, check_positive, check_shape
+from recsys.foundations import (
+    ArgumentError,
+    ShapeError,
+    check_floats,
+    check_positive,
+    check_shape,
+)
 
 
 def contrast(
@@ -30,7 +36,7 @@ def contrast(
             return torch.logaddexp(positive_logits, log_negatives) - positive_logits
         log_positives = positive_logits.logsumexp(dim=1)
         return torch.logaddexp(log_positives, log_negatives) - positive_logits.mean(dim=1)
-    logits = positive_logits.reshape(len(positive_logits), -1)  # [B, T]
+    logits = by_column(positive_logits)  # [B, T]
     weights = positive_weights.reshape(logits.shape)
     padding = weights == 0
     log_positives = log_sum(logits.masked_fill(padding, float("-inf")))
@@ -45,6 +51,11 @@ def drop_padding(positive_rows: Tensor, positive_weights: Tensor | None) -> Tens
     if positive_weights is None:
         return positive_rows
     return positive_rows.masked_fill(positive_weights == 0, -1)
+
+
+def by_column(tensor: Tensor) -> Tensor:
+    """Give [B, 1] for [B], and [B, T] as it is; also where B is 0."""
+    return tensor[:, None] if tensor.dim() == 1 else tensor
 
 
 def log_sum(logits: Tensor) -> Tensor:
@@ -80,7 +91,7 @@ def scale_queries(query_embeddings: Tensor, temperature: float | Tensor) -> Tens
 
 def widen(tensor: Tensor) -> Tensor:
     """Give half-precision values in float32, wider ones as they are."""
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+    return tensor.to(_widened(tensor.dtype))
 
 
 def score_positives(scaled_queries: Tensor, positive_embeddings: Tensor) -> Tensor:
@@ -134,6 +145,50 @@ def check_log_q_pair(positive_log_q: Tensor | None, sampled_log_q: Tensor | None
     """
     if (positive_log_q is None) != (sampled_log_q is None):
         raise ArgumentError("`positive_log_q` and `sampled_log_q` must both be given or both None.")
+
+
+def check_vectors(query_embeddings: Tensor, **others: Tensor) -> None:
+    """Check that vectors are floating point, and of one precision once halves are widened.
+
+    Raises:
+        ArgumentError: One is not.
+    """
+    check_floats("query_embeddings", query_embeddings)
+    wanted = _widened(query_embeddings.dtype)
+    for name, vectors in others.items():
+        check_floats(name, vectors)
+        if _widened(vectors.dtype) != wanted:
+            raise ArgumentError(
+                f"`{name}` must be {wanted} as `query_embeddings` are, got {vectors.dtype}."
+            )
+
+
+def _widened(dtype: torch.dtype) -> torch.dtype:
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def check_positives(name: str, positives: Tensor, axis: int) -> None:
+    """Check that every query has one positive or more.
+
+    Raises:
+        ShapeError: The positives' axis has size 0.
+    """
+    if positives.dim() > axis and positives.shape[axis] == 0:
+        raise ShapeError(
+            f"`{name}` must hold one positive a query or more, got {list(positives.shape)}."
+        )
+
+
+def check_mask(name: str, mask: Tensor | None, *shape: int | None) -> None:
+    """Check the shape of a mask that may be None, and that it holds booleans.
+
+    Raises:
+        ShapeError: It is given and its shape differs.
+        ArgumentError: It holds something else.
+    """
+    check_optional(name, mask, *shape)
+    if mask is not None and mask.dtype != torch.bool:
+        raise ArgumentError(f"`{name}` must hold booleans, got {mask.dtype}.")
 
 
 def check_optional(name: str, tensor: Tensor | None, *shape: int | None) -> None:

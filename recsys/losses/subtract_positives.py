@@ -6,6 +6,8 @@ Dimensions: B queries, T positives a query.
 import torch
 from torch import Tensor
 
+from recsys.losses.softmax_core import by_column
+
 
 def subtract_positives(
     values: Tensor, positive_logits: Tensor, positive_weights: Tensor | None
@@ -22,7 +24,7 @@ def subtract_positives(
         [B]; 0, with gradient 0, where there is no estimate: the positive's term alone would drive
         its score up without end.
     """
-    differences = values[:, None] - positive_logits.reshape(len(values), -1)  # [B, T]
+    differences = values[:, None] - by_column(positive_logits)  # [B, T]
     unknown = (values == float("-inf"))[:, None]
     if positive_weights is None:
         return differences.masked_fill(unknown, 0).mean(dim=1)

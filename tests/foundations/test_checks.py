@@ -62,7 +62,7 @@ def test_vectors_are_floating_point_numbers() -> None:
 
 def test_counts_are_whole_and_at_least_one() -> None:
     check_count("num_sampled", 1)
-    check_count("num_sampled", np.int64(3))  # type: ignore[arg-type]
+    check_count("num_sampled", np.int64(3))
     with pytest.raises(ArgumentError, match=r"`num_sampled` must be a whole number, got 1\.5"):
         check_count("num_sampled", 1.5)
     with pytest.raises(ArgumentError, match="`num_sampled` must be above 0, got 0"):
