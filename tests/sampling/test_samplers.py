@@ -20,6 +20,7 @@ from recsys.sampling import (
     LearnedUnigramProposal,
     LogUniformProposal,
     MixedSampler,
+    PerQuerySampler,
     PopularityProposal,
     Sample,
     Sampler,
@@ -74,6 +75,7 @@ EVERY_SAMPLER: dict[str, Callable[[], Sampler]] = {
     "deduplicated": lambda: DeduplicatedSampler(UniformProposal(len(COUNTS)), num_draws=7),
     "independent": lambda: IndependentSampler(LogUniformProposal(COUNTS), num_sampled=7),
     "distinct": lambda: DistinctSampler(PopularityProposal(COUNTS, alpha=1.0), num_sampled=5),
+    "per query": lambda: PerQuerySampler(UniformProposal(len(COUNTS)), num_sampled=7),
     "in batch": make_in_batch,
     "mixed": make_mixed,
 }
@@ -83,6 +85,8 @@ LEARNING: dict[str, Callable[[], Sampler]] = {
     "with replacement": lambda: WithReplacementSampler(LearnedUnigramProposal(4), num_sampled=9),
     "deduplicated": lambda: DeduplicatedSampler(LearnedUnigramProposal(4), num_draws=9),
     "independent": lambda: IndependentSampler(LearnedUnigramProposal(4), num_sampled=9),
+    "distinct": lambda: DistinctSampler(LearnedUnigramProposal(4), num_sampled=1),
+    "per query": lambda: PerQuerySampler(LearnedUnigramProposal(4), num_sampled=9),
 }
 
 
@@ -134,6 +138,23 @@ def test_uniform_q_by_hand() -> None:
     drawn = draw_for(make_uniform(num_sampled=5), [3])
     assert_close(drawn.log_q, torch.full((5,), math.log(5 / 10)))
     assert_close(drawn.positive_log_q, torch.tensor([math.log(0.5)]))
+
+
+def test_each_query_has_draws_of_its_own_and_the_q_of_its_sample_by_hand() -> None:
+    # p = 1/2, 1/4, 1/4 and 2,000 draws for each of three queries: Q is 1,000 and 500, not thrice.
+    proposal = PopularityProposal(np.array([2, 1, 1]), alpha=1.0)
+    drawn = draw_for(PerQuerySampler(proposal, num_sampled=2000), [0, 1, 2])
+    assert drawn.rows.shape == (3, 2000)
+    expected = torch.tensor([1000.0, 500.0, 500.0])
+    assert_close(drawn.log_q, expected.log()[drawn.rows])
+    assert_close(drawn.positive_log_q, expected.log())
+    assert drawn.num_draws == 2000
+    for rows in drawn.rows:
+        counts = torch.bincount(rows, minlength=3)
+        assert ((counts - expected).abs() < 4 * (expected * (1 - expected / 2000)).sqrt()).all()
+    for first, second in ((0, 1), (1, 2), (0, 2)):  # alike by chance: 3/8
+        alike = (drawn.rows[first] == drawn.rows[second]).double().mean().item()
+        assert abs(alike - 3 / 8) < 4 * (3 / 8 * 5 / 8 / 2000) ** 0.5
 
 
 def test_deduplicated_and_independent_q_by_hand() -> None:

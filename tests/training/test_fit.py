@@ -108,6 +108,29 @@ def test_what_the_draws_were_like_is_recorded_and_shown(
     assert sum(shown in message for message in caplog.messages) == 2
 
 
+def test_the_statistics_of_an_epoch_begin_anew_with_it(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(epochs=3)
+    objective, steps = run.step.objective, 0
+    losses = objective.losses
+
+    def count(*arguments: Any) -> Tensor:
+        nonlocal steps
+        steps += 1
+        return losses(*arguments)
+
+    def begin() -> None:
+        nonlocal steps
+        steps = 0
+
+    monkeypatch.setattr(objective, "losses", count)
+    monkeypatch.setattr(objective, "start_epoch", begin)
+    monkeypatch.setattr(objective, "statistics", lambda: {"num_steps": float(steps)})
+    records = fit(run, resume=False).records
+    assert [record["num_steps"] for record in records] == [run.batches.num_batches] * 3
+
+
 def test_a_perplexity_beyond_a_float_is_shown_and_left_out_of_the_record(
     make_run: MakeRun, caplog: pytest.LogCaptureFixture
 ) -> None:

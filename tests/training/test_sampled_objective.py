@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,26 @@ def test_queries_learn_from_all_columns_and_items_from_those_without_stored_vect
             expected_items[rows[query, column]] += push
             expected_items[positives[query]] -= push
     assert_close(of_items, expected_items, rtol=0, atol=1e-5)
+
+
+def test_a_learned_temperature_learns_once_from_all_columns(
+    unit_items: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, temperature = Seen(), torch.tensor(0.5, requires_grad=True)
+    monkeypatch.setattr(unit_items.model.temperature, "forward", lambda: temperature)
+    sampler = MixedSampler(make_streams(unit_items, ["in_batch", "memory"]))
+    objective = SampledObjective(sampler, unit_items.features, seen)
+    queries, generator = unit_items.queries(SCORES), torch.Generator().manual_seed(0)
+    losses = objective.losses(unit_items.model, queries, unit_items.batch([3, 1, 0]), generator)
+    [found] = torch.autograd.grad(losses.sum(), temperature)
+    assert len(seen.calls) == 2  # over all columns, and over those without stored vectors
+    alone = torch.tensor(0.5, requires_grad=True)
+    over_all = sampled_losses.standard_softmax(
+        replace(seen.terms, temperature=alone), remove_accidental_hits=True
+    )
+    [expected] = torch.autograd.grad(over_all.sum(), alone)
+    assert abs(float(expected)) > 0.1
+    assert_close(found, expected)
 
 
 def softmax_weights(terms: SampledTerms, queries: Tensor) -> tuple[Tensor, Tensor]:
