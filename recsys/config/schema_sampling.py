@@ -116,7 +116,7 @@ class CountMinRateConfig(RateConfig):
 
 def _check_hashing(num_tables: int, num_buckets: int) -> None:
     at_least("popularity.num_tables", num_tables, 1)
-    at_least("popularity.num_buckets", num_buckets, 1)
+    at_least("popularity.num_buckets", num_buckets, 2)  # in one, all items have one rate
     if num_buckets >= _BUCKETS_END:
         raise ConfigError(
             f"popularity.num_buckets must be below {_BUCKETS_END}, got {num_buckets}."

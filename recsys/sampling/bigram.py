@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, check_shape
+from recsys.foundations import ArgumentError, check_integers, check_shape
 from recsys.sampling.draw import check_rows
 from recsys.sampling.proposal import PopularityProposal
 
@@ -54,6 +54,8 @@ class BigramProposal:
         self._unigram = PopularityProposal(counts, alpha=1.0)
         self.num_candidates = num_candidates = self._unigram.num_candidates
         self._unigram_share = unigram_share
+        check_integers("previous_rows", previous_rows)
+        check_integers("next_rows", next_rows)
         previous_rows = torch.as_tensor(previous_rows, dtype=torch.int64)
         next_rows = torch.as_tensor(next_rows, dtype=torch.int64)
         check_shape("previous_rows", previous_rows, None)
@@ -111,7 +113,7 @@ class BigramProposal:
         check_shape("rows", rows, len(last_rows), None)
         _, num_pairs = self._pairs_of(last_rows)
         log_unigram = self._unigram.log_probability(rows)
-        keys = last_rows[:, None] * self.num_candidates + rows  # below 0 without a last item
+        keys = last_rows[:, None].long() * self.num_candidates + rows  # below 0 without a last item
         places = torch.searchsorted(self._keys, keys)
         found = self._keys[places] == keys
         pair_counts = torch.where(found, self._pair_counts[places], 0)  # [B, K]
@@ -124,6 +126,7 @@ class BigramProposal:
     def _pairs_of(self, last_rows: Tensor) -> tuple[Tensor, Tensor]:
         """Give where the pairs of each last item begin and how many there are: [B] and [B]."""
         check_shape("last_rows", last_rows, None)
+        check_integers("last_rows", last_rows)
         outside = last_rows[(last_rows < -1) | (last_rows >= self.num_candidates)]
         if len(outside):
             raise ArgumentError(

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from recsys.foundations import FormatError, check_positive, check_shape
+from recsys.foundations import (
+    ArgumentError,
+    FormatError,
+    check_count,
+    check_positive,
+    check_shape,
+)
 from recsys.sampling.draw import check_rows
 from recsys.sampling.hashing import Hashing
 from recsys.sampling.saved_state import check_state_like
@@ -35,7 +41,8 @@ class CountMinPopularity:
         num_candidates: C.
 
     Raises:
-        ArgumentError: `initial_count` or `num_candidates` is not above 0.
+        ArgumentError: `initial_count` or `num_candidates` is not above 0, or their product is not
+            finite.
 
     Source:
         "An improved data stream summary: the count-min sketch and its applications", Journal of
@@ -45,7 +52,12 @@ class CountMinPopularity:
 
     def __init__(self, hashing: Hashing, *, initial_count: float, num_candidates: int) -> None:
         check_positive("initial_count", initial_count)
-        check_positive("num_candidates", num_candidates)
+        check_count("num_candidates", num_candidates)
+        if not math.isfinite(initial_count * num_candidates):
+            raise ArgumentError(
+                "`initial_count` * `num_candidates` must be finite, "
+                f"got {initial_count} * {num_candidates}."
+            )
         self._hashing, self._initial_count = hashing, initial_count
         self._num_candidates, self._num_positives = num_candidates, 0
         shape = (hashing.num_tables, hashing.num_buckets)

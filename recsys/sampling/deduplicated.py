@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_positive
+from recsys.foundations import check_count
 from recsys.sampling.catalogue_sum import sum_over_catalogue
 from recsys.sampling.draw import DrawRequest, Sample
 from recsys.sampling.inclusion import log_inclusion_probability
@@ -24,11 +24,11 @@ class DeduplicatedSampler:
         num_draws: T, at least 1.
 
     Raises:
-        ArgumentError: `num_draws` is below 1.
+        ArgumentError: `num_draws` is not a whole number from 1 on.
     """
 
     def __init__(self, proposal: Proposal, *, num_draws: int) -> None:
-        check_positive("num_draws", num_draws)
+        check_count("num_draws", num_draws)
         self._proposal, self._num_draws = proposal, num_draws
         is_fixed = not proposal.state_dict()
         self._fixed_size = self._expected_size() if is_fixed else None

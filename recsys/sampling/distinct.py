@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, check_positive
+from recsys.foundations import ArgumentError, check_count
 from recsys.sampling.catalogue_sum import sum_over_catalogue
 from recsys.sampling.draw import DrawRequest, Sample
 from recsys.sampling.inclusion import log_inclusion_probability
@@ -58,11 +58,12 @@ class DistinctSampler:
         num_sampled: S, at least 1, and at most the number of candidates that can be drawn.
 
     Raises:
-        ArgumentError: `num_sampled` is below 1, or that many candidates cannot be drawn.
+        ArgumentError: `num_sampled` is not a whole number from 1 on, or that many candidates
+            cannot be drawn.
     """
 
     def __init__(self, proposal: Proposal, *, num_sampled: int) -> None:
-        check_positive("num_sampled", num_sampled)
+        check_count("num_sampled", num_sampled)
         reachable = int(sum_over_catalogue(proposal, torch.isfinite))
         if num_sampled > reachable:
             raise ArgumentError(

@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, FormatError, check_shape
+from recsys.foundations import ArgumentError, FormatError, check_floats, check_integers, check_shape
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,16 @@ class DrawRequest:
     query_embeddings: Tensor | None = None
 
     def __post_init__(self) -> None:
-        """Check that the shapes agree."""
+        """Check that the shapes agree, and that rows are rows."""
         check_shape("positive_rows", self.positive_rows, None)
+        check_integers("positive_rows", self.positive_rows)
         batch = len(self.positive_rows)
         if self.last_rows is not None:
             check_shape("last_rows", self.last_rows, batch)
+            check_integers("last_rows", self.last_rows)
         if self.query_embeddings is not None:
             check_shape("query_embeddings", self.query_embeddings, batch, None)
+            check_floats("query_embeddings", self.query_embeddings)
 
     def take(self, queries: Tensor) -> "DrawRequest":
         """Give the request of some queries only: [b], int64, on the CPU."""
@@ -218,8 +221,9 @@ def check_rows(name: str, rows: Tensor, num_candidates: int) -> None:
     """Check that rows lie in the catalogue; a negative one would silently count from the end.
 
     Raises:
-        ArgumentError: A row is below 0 or not below `num_candidates`.
+        ArgumentError: A row is below 0 or not below `num_candidates`, or is no integer.
     """
+    check_integers(name, rows)
     outside = rows[(rows < 0) | (rows >= num_candidates)]
     if len(outside):
         raise ArgumentError(

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, check_shape
+from recsys.foundations import ArgumentError, check_integers, check_shape
 
 
 class FenwickTree:
@@ -27,6 +27,7 @@ class FenwickTree:
 
     def __init__(self, values: NDArray[np.int64]) -> None:
         check_shape("values", values, None)
+        check_integers("values", values)
         if not len(values) or (values < 0).any():
             raise ArgumentError("`values` must hold one number or more, and none below 0.")
         self.values = values.astype(np.int64)  # a copy
@@ -55,6 +56,7 @@ class FenwickTree:
         Raises:
             ArgumentError: A place is outside, or an amount is negative.
         """
+        check_integers("places", places)
         if ((places < 0) | (places >= len(self))).any():
             raise ArgumentError(f"`places` must be in [0, {len(self)}).")
         if (amounts < 0).any():

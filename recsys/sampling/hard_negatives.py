@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, check_positive, check_shape
+from recsys.foundations import ArgumentError, check_count, check_integers, check_shape
 from recsys.sampling.draw import DrawRequest, Sample, check_no_state
 
 
@@ -36,8 +36,8 @@ class HardNegativeSampler:
     def __init__(
         self, search: Callable[[Tensor], Tensor], *, num_sampled: int, num_top: int
     ) -> None:
-        check_positive("num_sampled", num_sampled)
-        check_positive("num_top", num_top)
+        check_count("num_sampled", num_sampled)
+        check_count("num_top", num_top)
         self._search, self._num_sampled, self._num_top = search, num_sampled, num_top
 
     def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:
@@ -54,6 +54,7 @@ class HardNegativeSampler:
         batch = len(queries)
         top = self._search(queries)  # [B, m]
         check_shape("search(query_embeddings)", top, batch, self._num_top)
+        check_integers("search(query_embeddings)", top)
         if (top < 0).any():
             raise ArgumentError(
                 f"`num_top` must be a number of candidates that the search finds, "

@@ -9,7 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, check_positive, check_shape, make_generator
+from recsys.foundations import (
+    ArgumentError,
+    check_count,
+    check_integers,
+    check_positive,
+    check_shape,
+    make_generator,
+)
 from recsys.sampling.draw import check_rows
 
 _PRIME = 2**31 - 1  # so that products of two residues stay below 2^62
@@ -59,9 +66,10 @@ class SeededHashing:
     """
 
     def __init__(self, num_tables: int, num_buckets: int, seed: int) -> None:
-        check_positive("num_tables", num_tables)
+        check_count("num_tables", num_tables)
         if not 1 <= num_buckets < _PRIME:
             raise ArgumentError(f"`num_buckets` must be in [1, {_PRIME}), got {num_buckets}.")
+        check_count("num_buckets", num_buckets)
         self.num_tables, self.num_buckets = num_tables, num_buckets
         generator = make_generator(seed, "hashing")
         self._coefficients = torch.randint(_PRIME, (4, num_tables), generator=generator)
@@ -100,6 +108,7 @@ class TableHashing:
 
     def __init__(self, tables: NDArray[Any] | Tensor, *, num_buckets: int) -> None:
         check_shape("tables", tables, None, None)
+        check_integers("tables", tables)
         self._tables = torch.as_tensor(tables).to(torch.int64, copy=True)
         check_rows("tables", self._tables, num_buckets)
         check_positive("num_tables", len(self._tables))

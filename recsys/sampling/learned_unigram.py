@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recsys.foundations import FormatError, check_positive
+from recsys.foundations import FormatError, check_count
 from recsys.sampling.count_levels import CountLevels
 from recsys.sampling.draw import check_rows
 from recsys.sampling.fenwick_tree import FenwickTree
@@ -34,7 +34,7 @@ class LearnedUnigramProposal:
     """
 
     def __init__(self, num_candidates: int) -> None:
-        check_positive("num_candidates", num_candidates)
+        check_count("num_candidates", num_candidates)
         self.num_candidates = num_candidates
         self._tree = FenwickTree(np.ones(num_candidates, dtype=np.int64))
         self._levels = CountLevels(np.array([1]), np.array([num_candidates]))

@@ -8,7 +8,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from recsys.foundations import FormatError, check_positive, check_shape
+from recsys.foundations import (
+    FormatError,
+    check_count,
+    check_floats,
+    check_integers,
+    check_shape,
+)
 from recsys.sampling.draw import DrawRequest, Sample, StoredVectors
 from recsys.sampling.popularity_estimate import Popularity
 from recsys.sampling.saved_state import check_state_names
@@ -31,7 +37,7 @@ class MemorySampler:
         embedding_dim: E.
 
     Raises:
-        ArgumentError: One of the three numbers is below 1.
+        ArgumentError: One of the three numbers is no whole number from 1 on.
 
     Source:
         "Cross-batch memory for embedding learning", CVPR 2020; as candidates of a retrieval model
@@ -42,9 +48,9 @@ class MemorySampler:
     def __init__(
         self, popularity: Popularity, *, size: int, max_age: int, embedding_dim: int
     ) -> None:
-        check_positive("size", size)
-        check_positive("max_age", max_age)
-        check_positive("embedding_dim", embedding_dim)
+        check_count("size", size)
+        check_count("max_age", max_age)
+        check_count("embedding_dim", embedding_dim)
         self._popularity, self._size, self._max_age = popularity, size, max_age
         # Replaced by each update, never changed in place: a sample keeps what it was given.
         self._rows = torch.zeros(0, dtype=torch.int64)
@@ -71,6 +77,8 @@ class MemorySampler:
         check_shape("positive_rows", positive_rows, None)
         batch = len(positive_rows)
         check_shape("positive_embeddings", positive_embeddings, batch, self._vectors.shape[1])
+        check_integers("positive_rows", positive_rows)
+        check_floats("positive_embeddings", positive_embeddings)
         new = positive_embeddings.detach()
         ages = torch.cat([self._ages + 1, torch.ones(batch, dtype=torch.int64)])
         stale = int((ages > self._max_age).sum())  # ages never rise along the queue

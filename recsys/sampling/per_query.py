@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_positive
+from recsys.foundations import check_count
 from recsys.sampling.draw import DrawRequest, Sample
 from recsys.sampling.proposal import Proposal
 
@@ -25,11 +25,11 @@ class PerQuerySampler:
         num_sampled: S, at least 1.
 
     Raises:
-        ArgumentError: `num_sampled` is below 1.
+        ArgumentError: `num_sampled` is not a whole number from 1 on.
     """
 
     def __init__(self, proposal: Proposal, *, num_sampled: int) -> None:
-        check_positive("num_sampled", num_sampled)
+        check_count("num_sampled", num_sampled)
         self._proposal, self._num_sampled = proposal, num_sampled
 
     def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:

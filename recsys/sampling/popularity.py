@@ -36,6 +36,8 @@ def popularity_probabilities(counts: NDArray[Any] | Tensor, alpha: float) -> NDA
         return np.full(len(counts), 1 / len(counts))
     log_weights = np.full(len(counts), -np.inf)
     seen = counts > 0
-    log_weights[seen] = alpha * np.log(counts[seen])
-    weights = np.exp(log_weights - log_weights.max())  # no alpha overflows
+    most = counts.max() if alpha > 0 else counts[seen].min()  # the likeliest: no alpha overflows
+    with np.errstate(over="ignore"):  # to -inf
+        log_weights[seen] = alpha * (np.log(counts[seen]) - np.log(most))
+    weights = np.exp(log_weights)
     return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -7,11 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.foundations import check_positive
+from recsys.foundations import ArgumentError, check_count
 from recsys.sampling.alias_table import AliasTable
 from recsys.sampling.draw import check_no_state, check_rows
 from recsys.sampling.popularity import popularity_probabilities
@@ -65,7 +66,7 @@ class UniformProposal:
     """
 
     def __init__(self, num_candidates: int) -> None:
-        check_positive("num_candidates", num_candidates)
+        check_count("num_candidates", num_candidates)
         self.num_candidates = num_candidates
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
@@ -102,11 +103,16 @@ class PopularityProposal:
         alpha: See `popularity_probabilities`.
 
     Raises:
-        ArgumentError: See `popularity_probabilities`.
+        ArgumentError: See `popularity_probabilities`; or `alpha` is so far from 0 that a candidate
+            with events would have no chance that a float64 can hold.
     """
 
     def __init__(self, counts: NDArray[Any] | Tensor, *, alpha: float) -> None:
         probabilities = popularity_probabilities(counts, alpha)
+        if (probabilities[np.asarray(counts) > 0] == 0).any():
+            raise ArgumentError(
+                f"`alpha` must leave every candidate with events a chance above 0, got {alpha}."
+            )
         self.num_candidates = len(probabilities)
         self._table = AliasTable(probabilities)
         self._log_probabilities = torch.from_numpy(probabilities).log()  # log 0 is -inf: Q = 0

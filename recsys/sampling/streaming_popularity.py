@@ -88,7 +88,8 @@ class StreamingPopularity:
     def log_rate(self, rows: Tensor, num_positives: int) -> Tensor:
         """Give the log of the expected count among that many positives: as `rows`, float64.
 
-        An item not seen yet is expected once in `initial_gap` steps of the mean size so far.
+        An item not seen yet is expected once in `initial_gap` steps of the mean size so far. A gap
+        below 1 counts as 1: the rate is at most `num_positives`.
 
         Raises:
             ArgumentError: A row's gap is 0: it was not seen, and `initial_gap` is 0.
@@ -102,6 +103,7 @@ class StreamingPopularity:
         share = self._share[places].double()
         mean_size = self._num_positives / self._step if self._step else num_positives
         share = torch.where(share == 0, 1 / max(mean_size, 1), share)
+        gap = gap.clamp(min=1)  # no item occurs more than once a step, whatever the initial gap
         log_count = math.log(num_positives) if num_positives > 0 else -math.inf
         return (share / gap).amin(dim=0).log() + log_count
 

@@ -39,6 +39,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         # a choice that is none
         ({"loss": "sampled"}, "loss=sampled is not a choice; did you mean sampled_softmax?"),
         ({"loss": 1}, "a group takes the name of one of its choices, got loss=1."),
+        (
+            {"loss": "refined"},
+            "loss=refined is not a choice; did you mean experiment=estimator/refined? There are bpr",
+        ),
         ({"experiment": "tiney"}, "experiment=tiney is not a choice; did you mean tiny?"),
         ({"experiment": "none"}, "choice. There are history, tiny, estimator/NAME."),
         ({"experiment": "bpr"}, "experiment=bpr is not a choice; did you mean estimator/bpr? Ther"),
@@ -169,7 +173,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         (
             {"popularity": "streaming", "popularity.num_buckets": 0},
-            "popularity.num_buckets must be at least 1, got 0.",
+            "popularity.num_buckets must be at least 2, got 0.",
         ),
         (
             {"popularity": "streaming", "popularity.step_size": 0},
@@ -189,7 +193,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         (
             {"popularity": "count_min", "popularity.num_buckets": 0},
-            "popularity.num_buckets must be at least 1, got 0.",
+            "popularity.num_buckets must be at least 2, got 0.",
         ),
         (
             {"popularity": "count_min", "popularity.initial_count": 0},

@@ -74,11 +74,13 @@ def test_a_written_table_is_looked_up() -> None:
             r"`tables` must be in \[0, 4\), got 4",
         ),
         (
-            lambda: TableHashing(torch.zeros(0, 3), num_buckets=4),
+            lambda: TableHashing(torch.zeros(0, 3).long(), num_buckets=4),
             "`num_tables` must be above 0, got 0",
         ),
         (
-            lambda: TableHashing(torch.zeros(1, 3), num_buckets=4).buckets(torch.tensor([3])),
+            lambda: TableHashing(torch.zeros(1, 3).long(), num_buckets=4).buckets(
+                torch.tensor([3])
+            ),
             r"`rows` must be in \[0, 3\), got 3",
         ),
     ],
