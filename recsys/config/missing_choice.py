@@ -28,11 +28,13 @@ def explain_missing(error: MissingConfigException) -> str:
     if in_a_file or not (known or nested):
         return f"{text.splitlines()[0].rstrip('.')}."
     name = "/".join(path.relative_to(group).parts)
-    return f"{group}={name} is not a choice{_hint(name, choices or _plain(nested), nested)}"
+    experiments = [] if group == "experiment" else _nested_choices("experiment", text)
+    hint = _hint(name, choices or _plain(nested), nested, experiments)
+    return f"{group}={name} is not a choice{hint}"
 
 
-def _hint(name: str, choices: list[str], nested: list[str]) -> str:
-    """Suggest the choice that was meant, and list those where it was looked for."""
+def _hint(name: str, choices: list[str], nested: list[str], experiments: list[str]) -> str:
+    """Suggest the choice or the experiment that was meant; list where it was looked for."""
     folder, _, last = name.rpartition("/")
     inside: dict[str, list[str]] = {}
     for other in nested:
@@ -46,8 +48,9 @@ def _hint(name: str, choices: list[str], nested: list[str]) -> str:
     else:
         full_names = {one.rpartition("/")[2]: one for one in [*nested, *choices]}
         listed = f"There are {', '.join([*choices, *(f'{one}/NAME' for one in inside)])}."
-    near = difflib.get_close_matches(last, full_names, n=1)
-    return f"; did you mean {full_names[near[0]]}? {listed}" if near else f". {listed}"
+    near = [full_names[one] for one in difflib.get_close_matches(last, full_names, n=1)]
+    near += [f"experiment={one}" for one in experiments if one.rpartition("/")[2] == name]
+    return f"; did you mean {near[0]}? {listed}" if near else f". {listed}"
 
 
 def _plain(nested: list[str]) -> list[str]:

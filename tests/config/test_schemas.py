@@ -41,7 +41,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"loss": 1}, "a group takes the name of one of its choices, got loss=1."),
         (
             {"loss": "refined"},
-            "loss=refined is not a choice; did you mean experiment=estimator/refined? There are bpr",
+            "loss=refined is not a choice; did you mean experiment=estimator/refined? There are",
         ),
         ({"experiment": "tiney"}, "experiment=tiney is not a choice; did you mean tiny?"),
         ({"experiment": "none"}, "choice. There are history, tiny, estimator/NAME."),
