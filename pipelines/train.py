@@ -31,7 +31,9 @@ def train(
     build.apply_threads(cfg)
     seed_everything(cfg.seed)
     folder = RunFolder(run_dir, resume=cfg.resume)
-    with build.build_tracker(cfg.tracking, run_dir, sweep, folder.tracked_run) as tracker:
+    with build.build_tracker(
+        cfg.tracking, run_dir, sweep, folder.tracked_run, experiment=experiment
+    ) as tracker:
         tracker.log_settings({"experiment": experiment} | flatten(cfg), to_plain(cfg))
         dataset = read_prepared(find_or_prepare(cfg))
         folder.begin(tracker.run_id, flatten(cfg))

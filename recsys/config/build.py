@@ -206,21 +206,27 @@ def build_tracker(
     run_dir: Path,
     sweep: str | None = None,
     run_id: str | None = None,
+    *,
+    experiment: str | None = None,
 ) -> Tracker:
     """Build the tracker; the store is reached now.
 
     Args:
         config: The tracking group.
-        run_dir: Gives the run its name unless one is set.
+        run_dir: Gives the run its name unless one is set, in a sweep together with `experiment`.
         sweep: What the jobs of one sweep share; None outside a sweep.
         run_id: The run to go on with; None for a new one.
+        experiment: What was chosen by that name; None for nothing.
     """
+    name = os.path.relpath(run_dir, run_dir.parent.parent)
+    if sweep is not None and experiment is not None:
+        name = f"{name} {experiment}"  # the jobs' folders are but numbers
     match config:
         case schema_training.MlflowConfig():
             return mlflow_tracker(
                 config.uri,
                 config.experiment,
-                config.run_name or os.path.relpath(run_dir, run_dir.parent.parent),
+                config.run_name or name,
                 on_error=config.on_error,
                 artifact_root=config.artifact_root,
                 sweep=sweep,
