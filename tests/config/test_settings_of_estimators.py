@@ -271,8 +271,8 @@ CASES: dict[str, tuple[dict[str, Any], Build]] = {
     "hard": (
         {"loss.streams": ["in_batch", "drawn", "hard"], "loss.num_sampled": 5}
         | {"streams.hard.num_sampled": 3, "streams.hard.num_top": 7}
-        | {"streams.hard.refresh_steps": 3},
-        lambda parts: parts.hard(num_sampled=3, num_top=7, refresh_steps=3),
+        | {"streams.hard.refresh_steps": 2},
+        lambda parts: parts.hard(num_sampled=3, num_top=7, refresh_steps=2),
     ),
     "importance": (
         IMPORTANCE | {"loss.ess_quantile": 0.5},

@@ -169,6 +169,8 @@ def test_queries_learn_from_all_columns_and_items_from_those_without_stored_vect
     losses = objective.losses(unit_items.model, queries, unit_items.batch(positives), generator)
     of_queries, of_items = torch.autograd.grad(losses.sum(), (queries, unit_items.table))
 
+    over_all = sampled_losses.standard_softmax(seen.terms, remove_accidental_hits=True)
+    assert torch.equal(losses, over_all)  # the value is that of the loss over all columns
     rows, weights = softmax_weights(seen.terms, queries.detach())
     pulled = all_vectors(seen.terms) - torch.eye(5)[positives][:, None]
     expected_queries = torch.einsum("bs,bse->be", weights, pulled) / 0.5
@@ -299,6 +301,25 @@ def test_the_sampler_learns_the_positives_and_their_vectors_without_a_gradient(
     assert rows == [3, 1, 3]
     assert torch.equal(vectors, torch.eye(5)[[3, 1, 3]])
     assert not vectors.requires_grad
+
+
+def test_a_draw_may_depend_on_the_newest_item_of_each_history(unit_items: Any) -> None:
+    requests: list[DrawRequest] = []
+
+    class Asked(Learner):
+        def sample(self, request: DrawRequest, generator: torch.Generator) -> Sample:
+            requests.append(request)
+            return super().sample(request, generator)
+
+    histories = np.array([[2, 4, 1], [0, -1, -1], [-1, -1, -1]])  # newest first
+    batch = replace(unit_items.batch([3, 1, 3]), histories=histories)
+    unit_items.losses(SampledObjective(Asked(), unit_items.features, Seen()), SCORES, batch)
+    nothing = replace(batch, histories=histories[:, :0])
+    unit_items.losses(SampledObjective(Asked(), unit_items.features, Seen()), SCORES, nothing)
+    first, second = requests
+    assert first.last_rows is not None
+    assert first.last_rows.tolist() == [2, 0, -1]
+    assert second.last_rows is None
 
 
 POPULARITIES: dict[str, Any] = {
