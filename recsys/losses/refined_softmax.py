@@ -17,6 +17,8 @@ from recsys.losses.sample_logits import (
 )
 from recsys.losses.softmax_core import by_column, check_optional
 
+_CERTAIN = 1 + 1e-5  # as far above 1 as float32 may round the positives' chances
+
 
 @dataclass(frozen=True)
 class RefinedTerms:
@@ -131,7 +133,7 @@ def refined_softmax_terms(
         positive_log_q: As `positive_rows`, natural log of the expected count in the sample.
         sampled_log_q: As `sampled_rows`, likewise; finite (the sampler checks it).
         num_draws: The sample's expected size, above 0: ``exp(log_q) / num_draws`` sums to 1 over
-            the catalogue.
+            the catalogue. Where it makes the positives' chances sum to more, the loss is NaN.
         temperature: Divides the scores, not ``log_q``; above 0. A scalar tensor if it is learned.
         positive_biases: As `positive_rows`; part of the score. None: no bias.
         sampled_biases: As `sampled_rows`, likewise.
@@ -189,9 +191,10 @@ def _combine(
     padding = targets == 0
     num_negatives = logits.count_left()  # [B]
     drawn = positive_log_probability.reshape(padding.shape).exp().masked_fill(padding, 0)
-    certain = drawn.sum(dim=1) >= 1  # [B]; no draw is left for others, but for rounding of Q
+    share = drawn.sum(dim=1)  # [B]; 1, but for rounding, where no draw is left for others
+    certain = (share >= 1) & (share < _CERTAIN)
     empty = certain[:, None] | (num_negatives[:, None] == 0)  # [B, 1]
-    rest = -drawn.sum(dim=1).masked_fill(certain, 0)
+    rest = -share.masked_fill(certain, 0)  # a share further above 1 is no share, and gives NaN
     log_rest = torch.log1p(rest) + log_num_draws  # the sampled logits hold - log_q
     log_negatives = (logits.log_sum() + log_rest.to(positive_logits.dtype))[:, None]
     log_negatives = log_negatives.masked_fill(empty, 0)

@@ -226,3 +226,10 @@ def test_refuses_a_number_of_draws_that_is_not_above_zero(num_draws: float) -> N
     inputs = make_row(sampled_rows=[1, 2]) | {"num_draws": num_draws}
     with pytest.raises(ArgumentError, match="`num_draws` must be above 0"):
         refined_softmax_loss(**inputs)
+
+
+def test_chances_that_sum_to_more_than_one_give_no_number() -> None:
+    # An expected count of 2 in a sample of 1: not even rounding makes that a chance.
+    inputs = make_row(sampled_rows=[1, 2]) | {"num_draws": 1.0}
+    inputs |= {"positive_log_q": torch.tensor([2.0]).log()}
+    assert torch.isnan(refined_softmax_loss(**inputs)).all()
