@@ -1,6 +1,7 @@
 """From the composed tree to checked dataclasses; `DictConfig` ends here."""
 
 import dataclasses
+import math
 import os
 import uuid
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ Config = TypeVar("Config", bound=schema_stages.StageConfig)
 
 _SQLITE = "sqlite:///"
 _END = 2**63
+_LARGEST = 3.4e38  # about the largest float32
 
 
 def _stamp() -> str:
@@ -68,7 +70,7 @@ def load(tree: DictConfig, schema: type[Config], *, folder: Path | None = None) 
         raise ConfigError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
     if not isinstance(config, schema):
         raise ConfigError(f"the settings do not make a {schema.__name__}.")
-    _check_integers(config, "")
+    _check_sizes(config, "")
     _resolve_paths(config, folder or Path.cwd(), "")
     return config
 
@@ -120,25 +122,34 @@ def _literal(value: Any) -> str:
             return quoted(str(value), mark="'")
 
 
-def _check_integers(value: Any, key: str) -> None:
-    """Check that every whole number is one that arrays can count with: a signed one of 64 bits.
+def _check_sizes(value: Any, key: str) -> None:
+    """Check that every number is one that tensors hold: whole ones in 64 bits, others in float32.
+
+    Whether a number may be infinite is for its own schema to say.
 
     Raises:
         ConfigError: One is not; the key is named.
     """
     match value:
-        case int() if not -_END <= value < _END:
-            raise ConfigError(f"{key} must be a whole number of at most 64 bits, got {value}.")
+        case int() | float():
+            _check_size(value, key)
         case list():
             for item in value:
-                _check_integers(item, key)
+                _check_sizes(item, key)
         case dict():
             for name, item in value.items():
-                _check_integers(item, f"{key}.{name}")
+                _check_sizes(item, f"{key}.{name}")
         case _ if dataclasses.is_dataclass(value):
             for item in dataclasses.fields(value):
                 name = f"{key}.{item.name}" if key else item.name
-                _check_integers(getattr(value, item.name), name)
+                _check_sizes(getattr(value, item.name), name)
+
+
+def _check_size(value: float, key: str) -> None:
+    if isinstance(value, int) and not -_END <= value < _END:
+        raise ConfigError(f"{key} must be a whole number of at most 64 bits, got {value}.")
+    if isinstance(value, float) and _LARGEST < abs(value) < math.inf:
+        raise ConfigError(f"{key} must be at most {_LARGEST:g} in size, got {value}.")
 
 
 def _resolve_paths(config: Any, folder: Path, prefix: str) -> None:

@@ -65,12 +65,25 @@ class LanguageBenchmarkConfig:
             at_least("language.validation_examples", self.validation_examples, 1)
         for key in ("init_std", "learning_rate"):
             above(f"language.{key}", getattr(self, key), 0)
-        for key in ("unigram_min_ess", "bigram_min_ess"):
-            at_least(f"language.{key}", getattr(self, key), 0)
+        for name in ("unigram", "bigram"):
+            self._check_growth(name)
         for key in ("warmup_share", "ess_quantile"):
             share(f"language.{key}", getattr(self, key))
         self._check_weights()
         self._check_estimators()
+
+    def _check_growth(self, name: str) -> None:
+        """Check that the adaptive sample of a proposal can reach its size."""
+        block, most, size = (
+            getattr(self, f"{name}_{key}") for key in ("block", "max_samples", "min_ess")
+        )
+        at_least(f"language.{name}_max_samples", most, block)
+        at_least(f"language.{name}_min_ess", size, 0)
+        if size > most:
+            raise ConfigError(
+                f"language.{name}_min_ess must be at most language.{name}_max_samples={most}, "
+                f"got {size:g}: a sample is never worth more than its size."
+            )
 
     def _check_weights(self) -> None:
         for key in ("decay", "unigram_share"):

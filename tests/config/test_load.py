@@ -200,6 +200,21 @@ def test_numbers_that_no_array_can_count_with_are_refused(
     assert str(refusal.value) == words
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("optimizer.learning_rate", 1e300),
+        ("optimizer.dense_weight_decay", 1e39),
+        ("model.temperature.initial", 1e300),
+        ("sampler.alpha", -1e308),
+    ],
+)
+def test_numbers_past_those_of_a_tensor_are_refused(key: str, value: float) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        compose_config("train", TrainConfig, {key: value})
+    assert str(refusal.value) == f"{key} must be at most 3.4e+38 in size, got {value}."
+
+
 def test_two_runs_of_one_process_have_folders_of_their_own() -> None:
     folders = {compose_config("train", TrainConfig, {}).run_dir for _ in range(2)}
     assert len(folders) == 2

@@ -208,6 +208,23 @@ def test_rare_words_share_a_row_and_every_word_is_scored(log: Path, tmp_path: Pa
         ({"ess_quantile": 1}, "language.ess_quantile must be at least 0 and below 1"),
         ({"unigram_min_ess": -1}, "language.unigram_min_ess must be at least 0"),
         ({"validation_examples": 0}, "language.validation_examples must be at least 1"),
+        (
+            {"unigram_max_samples": 15},
+            "language.unigram_max_samples must be at least 16, got 15.",
+        ),
+        (
+            {"bigram_max_samples": 7},
+            "language.bigram_max_samples must be at least 8, got 7.",
+        ),
+        (
+            {"bigram_min_ess": 201},
+            "language.bigram_min_ess must be at most language.bigram_max_samples=200, got 201: "
+            "a sample is never worth more than its size.",
+        ),
+        (
+            {"learning_rate": 1e300},
+            "language.learning_rate must be at most 3.4e+38 in size, got 1e+300.",
+        ),
     ],
 )
 def test_refuses_impossible_settings_by_name(changes: dict[str, Any], words: str) -> None:
