@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import torch
 from torch.optim import Optimizer
 
 from recsys.benchmark import (
@@ -36,9 +35,9 @@ from recsys.sampling import (
 from recsys.training import (
     ModelStep,
     SampledObjective,
-    clip_gradients,
     needs_sparse_gradients,
     sampled_losses,
+    update,
 )
 
 _BATCHES = 50  # made once, then taken in turn
@@ -113,12 +112,8 @@ def _take_step(
     step: ModelStep, batch: TrainingBatch, optimizers: list[Optimizer], clip: float
 ) -> None:
     losses, _ = step(batch)
-    torch.autograd.backward(losses.mean())
-    if clip > 0:
-        clip_gradients(step.model.parameters(), clip)
-    for optimizer in optimizers:
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+    total, size = losses.sum(), losses.new_tensor(len(losses))
+    update(step.model, optimizers, total, size, rate_share=1.0, gradient_clip=clip)
 
 
 def _batches(config: BenchmarkConfig, num_items: int) -> list[TrainingBatch]:

@@ -36,7 +36,7 @@ from recsys.training import (
     build_optimizers,
     build_schedule,
     grow_each,
-    grow_to_quantile,
+    grow_shared,
     sampled_losses,
 )
 
@@ -167,7 +167,7 @@ class _Objectives:
     def _unigram(self, block: int, growth: SampleGrowth) -> Objective:
         proposal = PopularityProposal(self._counts, alpha=1.0)
         sampler = WithReplacementSampler(proposal, num_sampled=block)
-        return ImportanceObjective(sampler, self._words, growth, grow_to_quantile)
+        return ImportanceObjective(sampler, self._words, growth, grow_shared)
 
     def _bigram(self, block: int, growth: SampleGrowth) -> Objective:
         previous, following = consecutive_pairs(

@@ -5,7 +5,6 @@ from recsys.training.checkpoint import CheckpointStore, Position, Trainable
 from recsys.training.device import choose_device
 from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit
 from recsys.training.gradient_clipping import clip_gradients
-from recsys.training.grow_to_quantile import grow_to_quantile
 from recsys.training.hard_negatives import RefreshedHardNegatives
 from recsys.training.importance_objective import (
     ImportanceObjective,
@@ -31,6 +30,7 @@ from recsys.training.run_folder import RunFolder
 from recsys.training.sampled_losses import SampledLoss
 from recsys.training.sampled_objective import SampledObjective
 from recsys.training.schedules import Schedule, build_schedule
+from recsys.training.update import update
 from recsys.training.validation import Validator
 
 __all__ = [
@@ -66,10 +66,10 @@ __all__ = [
     "fit",
     "grow_each",
     "grow_shared",
-    "grow_to_quantile",
     "log_outcome",
     "needs_sparse_gradients",
     "sampled_losses",
     "scores_of",
     "takes_weight_decay",
+    "update",
 ]

@@ -13,13 +13,12 @@ from recsys.data import TrainingBatch, TrainingBatches
 from recsys.foundations import Progress, TrainingError
 from recsys.tracking import Tracker
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
-from recsys.training.gradient_clipping import clip_gradients
 from recsys.training.model_step import ModelStep
-from recsys.training.schedules import Schedule, set_learning_rates
+from recsys.training.schedules import Schedule
+from recsys.training.update import update
 from recsys.training.validation import Validator
 
 log = logging.getLogger(__name__)
-_TINY = float(torch.finfo(torch.float32).tiny)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,13 +148,14 @@ def _train_epoch(run: TrainingRun, position: Position) -> float:
             losses, weights = run.step(batch)
             total, weight_sum = (losses * weights).sum(), weights.sum()
             _check_finite(total, batch, position)
-            torch.autograd.backward(total / weight_sum.clamp(min=_TINY))
-            if settings.gradient_clip > 0:
-                clip_gradients(model.parameters(), settings.gradient_clip)
-            set_learning_rates(run.optimizers, run.schedule(position.step))
-            for optimizer in run.optimizers:
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
+            update(
+                model,
+                run.optimizers,
+                total,
+                weight_sum,
+                rate_share=run.schedule(position.step),
+                gradient_clip=settings.gradient_clip,
+            )
             position.batch, position.step = position.batch + 1, position.step + 1
             position.rows += len(batch.positives)
             position.loss_sum += float(total.detach())

@@ -1,15 +1,15 @@
 """A model that learns batch by batch, without the loop around it."""
 
-import math
+import sys
 
 import torch
 from torch.optim import Optimizer
 
 from recsys.data import TrainingBatch
 from recsys.models import TwoTower
-from recsys.training.gradient_clipping import clip_gradients
 from recsys.training.model_step import ModelStep
-from recsys.training.schedules import Schedule, set_learning_rates
+from recsys.training.schedules import Schedule
+from recsys.training.update import update
 
 
 class Learner:
@@ -53,16 +53,15 @@ class Learner:
         Nothing is updated where that is not finite.
         """
         losses, weights = self._step(batch)
-        loss = (losses * weights).sum() / weights.sum()
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            return value
-        torch.autograd.backward(loss)
-        if self._clip > 0:
-            clip_gradients(self.model.parameters(), self._clip)
-        set_learning_rates(self._optimizers, self._schedule(self._steps))
-        for optimizer in self._optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        self._steps += 1
-        return value
+        total, weight_sum = (losses * weights).sum(), weights.sum()
+        if torch.isfinite(total):
+            update(
+                self.model,
+                self._optimizers,
+                total,
+                weight_sum,
+                rate_share=self._schedule(self._steps),
+                gradient_clip=self._clip,
+            )
+            self._steps += 1
+        return float(total.detach()) / max(float(weight_sum), sys.float_info.min)

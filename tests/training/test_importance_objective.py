@@ -27,7 +27,6 @@ from recsys.training import (
     SampleGrowth,
     grow_each,
     grow_shared,
-    grow_to_quantile,
 )
 
 COUNTS = torch.tensor([4.0, 1, 2, 3, 6])
@@ -196,32 +195,24 @@ def test_the_loss_past_the_cap_is_the_full_softmaxs(unit_items: Any) -> None:
     assert_close(losses, -SCORES.log_softmax(dim=1)[range(4), POSITIVES])
 
 
-def test_rows_that_a_quantile_lets_go_keep_the_few_draws_that_they_have(unit_items: Any) -> None:
+def test_without_a_quantile_the_worst_row_holds_up_all(unit_items: Any) -> None:
     # The scores of all rows but the second are the log of the counts: equal weights, 12 draws are
     # worth 12. The second has nearly all weight on the item with 6 of the 16 counts.
     scores = COUNTS.log().repeat(4, 1)
     scores[1, 4] = 9.0
-    objective, sampler = make(unit_items, min_ess=7, num_sampled=12, quantile=0.4)
-    pull = unit_items.pull(objective, scores, unit_items.batch(POSITIVES))
-    assert len(sampler.blocks) == 1  # floor(0.4 * 3) = 1 row may stay below
-    assert sampler.drawn_for(1).count(4) < 7
-    assert objective.statistics()["full_softmax_share"] == 0  # the cap was not met
-    full = unit_items.full_pull(scores, POSITIVES)
-    assert ((pull - full).abs().amax(dim=1) > 1e-4).all()  # estimates all
-
     every, sampler = make(unit_items, min_ess=7, num_sampled=12)
     unit_items.losses(every, scores, unit_items.batch(POSITIVES))
     assert len(sampler.blocks) > 1
     assert every.statistics()["full_softmax_share"] == 0
 
 
-def test_rows_that_a_quantile_lets_go_may_keep_their_estimate(unit_items: Any) -> None:
+def test_rows_that_a_quantile_lets_go_keep_the_estimate_of_their_own_draws(unit_items: Any) -> None:
     # As above: equal weights in all rows but the second, which is worth less than 7 draws.
     scores = COUNTS.log().repeat(4, 1)
     scores[1, 4] = 9.0
     sampler = Recording(WithReplacementSampler(popularity(), num_sampled=12))
     growth = SampleGrowth(min_ess=7, max_samples=600, ess_quantile=0.4)
-    objective = ImportanceObjective(sampler, unit_items.features, growth, grow_to_quantile)
+    objective = ImportanceObjective(sampler, unit_items.features, growth, grow_shared)
     pull = unit_items.pull(objective, scores, unit_items.batch(POSITIVES))
     assert len(sampler.blocks) == 1
     assert objective.statistics()["full_softmax_share"] == 0
@@ -240,7 +231,7 @@ def test_rows_short_at_the_cap_take_the_full_softmax_there_too(unit_items: Any) 
     scores[1:, 4] = 9.0  # three of the four rows: the quantile cannot let them go
     sampler = Recording(WithReplacementSampler(popularity(), num_sampled=12))
     growth = SampleGrowth(min_ess=11, max_samples=12, ess_quantile=0.4)
-    objective = ImportanceObjective(sampler, unit_items.features, growth, grow_to_quantile)
+    objective = ImportanceObjective(sampler, unit_items.features, growth, grow_shared)
     pull = unit_items.pull(objective, scores, unit_items.batch(POSITIVES))
     assert objective.statistics()["full_softmax_share"] == 0.75
     assert_close(pull[1:], unit_items.full_pull(scores, POSITIVES)[1:], rtol=0, atol=1e-6)
