@@ -76,7 +76,7 @@ def _time_title(result: LanguageResult) -> str:
     speed_up, label = max(close, default=(0.0, ""))
     if speed_up <= 1:
         return "Perplexity of the test part by training time"
-    return f"As good within 5 %, {speed_up:,.1f} times faster an epoch: {label}"
+    return f"At most 5 % behind, {speed_up:,.1f} times faster an epoch: {label}"
 
 
 def _subtitle(result: LanguageResult) -> str:
@@ -89,7 +89,7 @@ def _subtitle(result: LanguageResult) -> str:
 
 def _draw(axes: Axes, result: LanguageResult, places: Sequence[Sequence[float]]) -> None:
     """Draw a line an estimator; hollow marks, the later ones smaller, do not hide each other."""
-    highest = _highest(result)
+    _, highest = _limits(result)
     for place, (run, xs) in enumerate(zip(result.runs, places, strict=True)):
         color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
         last = run.last.test_perplexity
@@ -107,19 +107,31 @@ def _draw(axes: Axes, result: LanguageResult, places: Sequence[Sequence[float]])
         )
 
 
-def _highest(result: LanguageResult) -> float:
-    """Give the upper end of the picture: what is far worse than the best is cut off."""
+def _limits(result: LanguageResult) -> tuple[float, float]:
+    """Give the ends of the picture: what is far worse than the best is cut off."""
     seen = [one.test_perplexity for run in result.runs for one in run.epochs]
     finite = [value for value in seen if math.isfinite(value)] or [result.unigram_perplexity]
-    return min(1.03 * max(finite), 1.6 * min(finite))
+    shown = [value for value in finite if value <= 1.6 * min(finite)]
+    equal = _equal(result)
+    if equal is not None and equal <= 1.6 * min(finite):
+        shown.append(equal)
+    margin = max(0.1 * (max(shown) - min(shown)), 0.02 * min(shown))
+    return min(shown) - margin, max(shown) + margin
+
+
+def _equal(result: LanguageResult) -> float | None:
+    """Give the perplexity that counts as the full softmax's last."""
+    if result.reference is None or result.reference.last.diverged:
+        return None
+    return CLOSE * result.reference.last.test_perplexity
 
 
 def _finish(figure: Figure, axes: Axes, result: LanguageResult) -> Figure:
     """Add the line to compare with, the limits and the legend."""
-    if result.reference is not None and not result.reference.last.diverged:
-        equal = CLOSE * result.reference.last.test_perplexity
+    equal = _equal(result)
+    if equal is not None:
         axes.axhline(equal, color=_FAINT, linestyle=":", linewidth=1.2)
-    axes.set_ylim(top=_highest(result))
+    axes.set_ylim(*_limits(result))
     axes.set_ylabel("Perplexity of the test part")
     handles, _ = axes.get_legend_handles_labels()
     figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=2, fontsize=9.5)

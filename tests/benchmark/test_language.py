@@ -3,10 +3,12 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from recsys.benchmark import (
@@ -272,3 +274,26 @@ def test_two_pictures_are_written_even_where_little_is_finite(tmp_path: Path) ->
     facts = make_result().facts
     write_language_plots(LanguageResult({}, facts, 1100.0, (lone,)), tmp_path)
     assert len(list(tmp_path.glob("*.png"))) == 2
+
+
+def test_the_pictures_hold_what_is_close_and_cut_off_what_is_far(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limits: list[tuple[float, float]] = []
+    save = Figure.savefig
+
+    def keep(figure: Figure, *args: Any, **options: Any) -> None:
+        limits.extend(axes.get_ylim() for axes in figure.axes)
+        save(figure, *args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    runs = (
+        make_run("full_softmax", [40.0, 40.0], [440.0, 430.0]),
+        make_run("unigram_fixed", [1.0, 1.0], [410.0, 400.0]),
+        make_run("unigram_small", [1.0, 1.0], [8000.0, 17000.0]),
+    )
+    write_language_plots(LanguageResult({}, make_result().facts, 1100.0, runs), tmp_path)
+    assert len(limits) == 2
+    for low, high in limits:
+        assert 300 < low < 400  # all of the good ones, and the line of 1.05 * 430
+        assert 1.05 * 430 < high < 600
