@@ -85,6 +85,7 @@ def build_learner(
         dense_learning_rate=config.learning_rate,
         weight_decay=0.0,
         dense_weight_decay=0.0,
+        initial_accumulator=config.initial_accumulator,
     )
     total_steps = config.epochs * -(-len(data.train.examples) // config.batch_size)
     schedule = build_schedule(

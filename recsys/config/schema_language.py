@@ -37,6 +37,7 @@ class LanguageBenchmarkConfig:
     exponent: float = MISSING  # the sum is divided by (sum of weights) ** exponent
     init_std: float = MISSING
     learning_rate: float = MISSING
+    initial_accumulator: float = MISSING  # of every row's sum of squared gradients
     warmup_share: float = MISSING  # share of all steps; then the rate falls to 0
     num_sampled: int = MISSING  # unigram_fixed and sampled_softmax
     small_sampled: int = MISSING  # unigram_small
@@ -63,6 +64,7 @@ class LanguageBenchmarkConfig:
             at_least(f"language.{key}", getattr(self, key), 1)
         if self.validation_examples is not None:
             at_least("language.validation_examples", self.validation_examples, 1)
+        at_least("language.initial_accumulator", self.initial_accumulator, 0)
         for key in ("init_std", "learning_rate"):
             above(f"language.{key}", getattr(self, key), 0)
         for name in ("unigram", "bigram"):

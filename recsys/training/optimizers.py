@@ -71,6 +71,7 @@ def build_optimizers(
     dense_learning_rate: float,
     weight_decay: float,
     dense_weight_decay: float,
+    initial_accumulator: float = 0.0,
 ) -> list[Optimizer]:
     """Build the optimiser of the tables, then Adam for the dense parts; one of an empty set is out.
 
@@ -86,6 +87,9 @@ def build_optimizers(
         dense_learning_rate: Of the rest; above 0.
         weight_decay: Of the tables; at least 0, and 0 where the optimiser has none.
         dense_weight_decay: Of the rest; at least 0.
+        initial_accumulator: Of the tables' rows, for "rowwise_adagrad" (see `RowwiseAdagrad`). At
+            0 a row's first gradient is taken at full length, however small: not what the tiny ones
+            need that a full softmax gives every row. Must be 0 with every other optimiser.
 
     Raises:
         ConfigError: See `check_optimizer_settings`.
@@ -98,6 +102,10 @@ def build_optimizers(
     ):
         if not rate > 0:
             raise ArgumentError(f"`{name}` must be above 0, got {rate}.")
+    if initial_accumulator != 0 and table_optimizer != "rowwise_adagrad":
+        raise ArgumentError(
+            f"`initial_accumulator` must be 0 for {table_optimizer}, got {initial_accumulator}."
+        )
     if not dense_weight_decay >= 0:
         raise ArgumentError(f"`dense_weight_decay` must not be negative, got {dense_weight_decay}.")
     tables = _distinct([table for _, table in model.tables()])
@@ -110,7 +118,9 @@ def build_optimizers(
     optimizers = []
     if tables:
         optimizers.append(
-            _build_table_optimizer(table_optimizer, tables, learning_rate, weight_decay)
+            _build_table_optimizer(
+                table_optimizer, tables, learning_rate, weight_decay, initial_accumulator
+            )
         )
     if dense:
         optimizers.append(
@@ -120,7 +130,11 @@ def build_optimizers(
 
 
 def _build_table_optimizer(
-    name: str, tables: list[Parameter], learning_rate: float, weight_decay: float
+    name: str,
+    tables: list[Parameter],
+    learning_rate: float,
+    weight_decay: float,
+    initial_accumulator: float,
 ) -> Optimizer:
     checks = torch.sparse.check_sparse_tensor_invariants
     if not checks.is_enabled():
@@ -128,7 +142,12 @@ def _build_table_optimizer(
         checks.disable()
     match name:
         case "rowwise_adagrad":
-            return RowwiseAdagrad(tables, learning_rate=learning_rate, weight_decay=weight_decay)
+            return RowwiseAdagrad(
+                tables,
+                learning_rate=learning_rate,
+                weight_decay=weight_decay,
+                initial_accumulator=initial_accumulator,
+            )
         case "adagrad":
             return torch.optim.Adagrad(tables, lr=learning_rate)
         case "lazy_adam":

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from recsys.foundations import ArgumentError, ConfigError
-from recsys.training import clip_gradients
+from recsys.training import RowwiseAdagrad, clip_gradients
 from recsys.training.optimizers import (
     build_optimizers,
     check_optimizer_settings,
@@ -150,3 +150,25 @@ def test_a_batch_that_touches_no_row_of_a_table_moves_nothing(name: str, clip: b
     for optimizer in optimizers:
         optimizer.step()
     assert torch.equal(model.table.weight, before)
+
+
+def test_a_rows_first_small_gradient_stays_small_where_the_accumulator_begins_above_0() -> None:
+    # Width 2, gradient g = 1e-4 in each place: mean square 1e-8. From 0 the step is lr * g / 1e-4,
+    # a full one; from 1e-4 it is lr * g / sqrt(1e-4 + 1e-8), a hundredth of it.
+    moves = []
+    for start in (0.0, 1e-4):
+        table = torch.nn.Parameter(torch.zeros(3, 2))
+        rule = RowwiseAdagrad([table], learning_rate=0.5, initial_accumulator=start)
+        table.grad = torch.full((3, 2), 1e-4)
+        rule.step()
+        moves.append(-table[0, 0].item())
+    assert moves == pytest.approx([0.5, 0.5 * 1e-4 / (1e-4 + 1e-8) ** 0.5], rel=1e-4)
+
+
+def test_only_rowwise_adagrad_has_an_accumulator_to_begin_with() -> None:
+    with pytest.raises(ArgumentError, match="`initial_accumulator` must be 0 for adam"):
+        build_optimizers(Towers(), **make_settings(table_optimizer="adam"), initial_accumulator=0.1)
+    tables, _ = build_optimizers(Towers(), **make_settings(), initial_accumulator=0.1)
+    sums = [state["sum"] for state in tables.state.values()]
+    assert sums
+    assert all(bool((values == 0.1).all()) for values in sums)
