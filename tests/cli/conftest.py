@@ -1,6 +1,7 @@
 """A throw-away stage with its own settings, run as a person would: in a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,9 +110,15 @@ def start(folder: Path) -> Start:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_heed_interrupts,
         )
 
     return start
+
+
+def _heed_interrupts() -> None:
+    """Let Ctrl-C reach the stage: what a shell starts in the background ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture
