@@ -5,7 +5,7 @@ import itertools
 from recsys.benchmark.measure import time_alternately
 from recsys.benchmark.result import BenchmarkResult, Measurement, time_ratio
 from recsys.benchmark.synthetic import make_events
-from recsys.data import TrainingBatches
+from recsys.data import EventBatches
 from recsys.foundations import make_numpy_generator
 
 
@@ -34,7 +34,7 @@ def measure_batches(
     """
     rng = make_numpy_generator(seed, "benchmark", "batches")
     events = make_events(num_rows=num_rows, num_users=num_users, num_items=num_items, rng=rng)
-    source = TrainingBatches(
+    source = EventBatches(
         events,
         clock="order",
         ties="include",

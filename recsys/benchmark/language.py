@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from recsys.benchmark.language_result import EpochRecord, EstimatorRun, LanguageResult
 from recsys.benchmark.next_word_perplexity import PerplexityJudge, unigram_perplexity
 from recsys.benchmark.next_words import NextWordData
-from recsys.data import TrainingBatch, TrainingBatches
+from recsys.data import EventBatches, TrainingBatch
 from recsys.foundations import Progress
 from recsys.models import TwoTower
 
@@ -111,7 +111,7 @@ class _Course:
         seed: int,
     ) -> None:
         self._num_rows = data.num_rows
-        self._batches = TrainingBatches(
+        self._batches = EventBatches(
             data.train.events,
             clock="order",
             ties="include",

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from recsys.benchmark.next_words import NextWordData, NextWords
-from recsys.data import FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
+from recsys.data import EventBatches, FeatureSchema, FeatureTable, TrainingBatch
 from recsys.foundations import Progress, make_numpy_generator
 from recsys.losses import full_softmax_loss
 from recsys.metrics import perplexity
@@ -36,7 +36,7 @@ class PerplexityJudge:
         if max_examples is not None and max_examples < len(chosen):
             rng = make_numpy_generator(seed, "perplexity")
             chosen = rng.choice(chosen, max_examples, replace=False, shuffle=False)
-        self._batches = TrainingBatches(
+        self._batches = EventBatches(
             part.events,
             clock="order",
             ties="include",

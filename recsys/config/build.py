@@ -10,7 +10,7 @@ from recsys.config import schema_model, schema_training
 from recsys.config.build_objective import build_objective, searches_while_training
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
-from recsys.data import PreparedDataset, TrainingBatches
+from recsys.data import EventBatches, PreparedDataset
 from recsys.foundations import ConfigError, available_cores, make_generator, set_threads
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
 from recsys.tracking import Tracker, mlflow_tracker, null_tracker
@@ -138,13 +138,13 @@ def build_run(
     )
 
 
-def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatches:
+def build_batches(config: TrainConfig, dataset: PreparedDataset) -> EventBatches:
     """Build the source of training positives.
 
     Raises:
         ConfigError: Dropping the last batch leaves none.
     """
-    batches = TrainingBatches(
+    batches = EventBatches(
         dataset.train,
         clock=dataset.clock,
         ties=config.history.ties,
@@ -173,7 +173,7 @@ def build_optimizer(settings: schema_model.OptimizerConfig, model: TwoTower) -> 
     )
 
 
-def build_learning_rates(config: TrainConfig, batches: TrainingBatches) -> Schedule:
+def build_learning_rates(config: TrainConfig, batches: EventBatches) -> Schedule:
     """Build the share of the learning rate at each step."""
     total_steps = max(batches.num_batches * config.trainer.epochs, 1)
     warmup_steps = min(round(config.optimizer.warmup_share * total_steps), total_steps - 1)

@@ -22,7 +22,7 @@ from recsys.benchmark import (
 from recsys.config.build import build_model_spec, build_optimizer
 from recsys.config.build_language import run_language
 from recsys.config.schema_benchmark import BENCHMARKS, BenchmarkConfig
-from recsys.data import FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
+from recsys.data import EventBatches, FeatureSchema, FeatureTable, TrainingBatch
 from recsys.foundations import make_generator, make_numpy_generator
 from recsys.models import build_two_tower
 from recsys.sampling import (
@@ -123,7 +123,7 @@ def _batches(config: BenchmarkConfig, num_items: int) -> list[TrainingBatch]:
     active = min(max(num_rows // _EVENTS_A_USER, 1), sizes.num_users)
     events = make_events(num_rows=num_rows, num_users=active, num_items=num_items, rng=rng)
     events = replace(events, users=events.users * (sizes.num_users // active))
-    source = TrainingBatches(
+    source = EventBatches(
         events,
         clock="order",
         ties="include",

@@ -1,11 +1,11 @@
 """Interactions, vocabulary, features, splits, and the prepared data set."""
 
-from recsys.data.batches import TrainingBatch, TrainingBatches
 from recsys.data.catalogue import infer_features
 from recsys.data.consecutive_pairs import consecutive_pairs
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
 from recsys.data.entity_files import read_entities_file, write_entities
+from recsys.data.event_batches import EventBatches
 from recsys.data.events import Events, history_ends, join_histories
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.features import FeatureSchema, FeatureTable
@@ -25,17 +25,20 @@ from recsys.data.splits import SplitSettings
 from recsys.data.storage import read_prepared
 from recsys.data.synthetic import SyntheticData, make_synthetic
 from recsys.data.table_format import TableFormat
+from recsys.data.training_batch import HistoryPlaces, TrainingBatch, TrainingBatches
 from recsys.data.vocabulary import Vocabulary
 
 __all__ = [
     "ColumnNames",
     "Entities",
+    "EventBatches",
     "Events",
     "FeatureOptions",
     "FeatureSchema",
     "FeatureSpec",
     "FeatureTable",
     "FilterSettings",
+    "HistoryPlaces",
     "LogOptions",
     "Ml100k",
     "PreparedDataset",

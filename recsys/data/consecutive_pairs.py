@@ -20,7 +20,7 @@ def consecutive_pairs(
     Returns:
         The previous and the next items, [N] and [N], int64, in the order of the events; events
         without a history are left out, repeats of a pair stay. With clock "none" no item comes
-        before another: as in `TrainingBatches`, an event then follows the next one of its user's
+        before another: as in `EventBatches`, an event then follows the next one of its user's
         list (the last one follows the first), unless the two are of the same item.
     """
     ends = history_ends(events, clock, ties)

@@ -41,7 +41,7 @@ class DiagnosisPlan:
         num_draws: Draws of each estimator and size on them.
         batch_size: Rows of a training step.
         num_batches: Training batches, each with one draw of each estimator and size.
-        ties: See `TrainingBatches`.
+        ties: See `EventBatches`.
         target: Largest error of a step that the advice accepts.
         k: Length of the recommended lists.
         max_users: Most validation users who are given one.

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.data import PreparedDataset, TrainingBatch, TrainingBatches
+from recsys.data import EventBatches, PreparedDataset, TrainingBatch
 from recsys.diagnosis.positives import ChosenPositives
 from recsys.diagnosis.subject import BatchPeers, DrawnPeers, Subject
 from recsys.evaluation import embed_queries
@@ -70,12 +70,12 @@ def subjects_of_batches(
         dataset: The prepared data set. With fewer training events than a batch has, all of them
             are each batch.
         towers: Embed the queries.
-        ties: See `TrainingBatches`.
+        ties: See `EventBatches`.
         batch_size: B.
         num_batches: Batches, of as many epochs as that takes.
         seed: Of their order.
     """
-    batches = TrainingBatches(
+    batches = EventBatches(
         dataset.train,
         clock=dataset.clock,
         ties=ties,

@@ -9,8 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data import FeatureTable
+from recsys.data import FeatureTable, HistoryPlaces
 from recsys.foundations import Ragged, ShapeError, check_shape
+
+NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,18 @@ class QueryInputs:
         histories: [B, L], int64, item rows, newest first, -1 where there is none; L may be 0.
         features: B rows of the user features.
         context: B rows of the interaction's own columns.
+        times: As `histories`, int64, when each item was met, in µs; `NO_TIME` where that is not
+            known. None: of no item.
+        places: Where the queries stand in the histories, which are then R and not B; None: each
+            query knows all of its own history. Only a causal encoder takes places.
     """
 
     user_rows: NDArray[np.int64]
     histories: NDArray[np.int64]
     features: FeatureTable
     context: FeatureTable
+    times: NDArray[np.int64] | None = None
+    places: HistoryPlaces | None = None
 
     def __post_init__(self) -> None:
         """Check that all parts have B rows."""

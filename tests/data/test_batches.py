@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recsys.data import Events, FeatureSchema, FeatureTable, TrainingBatch, TrainingBatches
+from recsys.data import EventBatches, Events, FeatureSchema, FeatureTable, TrainingBatch
 from recsys.foundations import ArgumentError
 from recsys.sampling import ExactPopularity
 
@@ -27,7 +27,7 @@ def make_events(log: list[tuple[int, int, int]], *, weighted: bool = False) -> E
     return Events(users, items, times, weights, FeatureTable.missing(FeatureSchema(), len(log)))
 
 
-def make_batches(events: Events, **changes: Any) -> TrainingBatches:
+def make_batches(events: Events, **changes: Any) -> EventBatches:
     settings: dict[str, Any] = {
         "clock": "time",
         "ties": "include",
@@ -36,7 +36,7 @@ def make_batches(events: Events, **changes: Any) -> TrainingBatches:
         "drop_last": False,
         "seed": 0,
     }
-    return TrainingBatches(events, **settings | changes)
+    return EventBatches(events, **settings | changes)
 
 
 def rows_of(batches: list[TrainingBatch]) -> list[tuple[int, int, tuple[int, ...]]]:

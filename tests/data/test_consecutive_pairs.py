@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recsys.data import (
+    EventBatches,
     Events,
     FeatureSchema,
     FeatureTable,
-    TrainingBatches,
     consecutive_pairs,
 )
 from recsys.foundations import ArgumentError
@@ -34,7 +34,7 @@ def test_the_pairs_are_the_newest_of_the_history_and_the_positive_of_a_training_
     log: list[tuple[int, int, int]], clock: str, ties: str
 ) -> None:
     events = make_events(log)
-    batches = TrainingBatches(
+    batches = EventBatches(
         events, clock=clock, ties=ties, history_length=1, batch_size=7, drop_last=False, seed=0
     )
     expected = [

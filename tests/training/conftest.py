@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from recsys.data import (
+    EventBatches,
     FeatureSchema,
     FeatureTable,
     FilterSettings,
@@ -19,7 +20,6 @@ from recsys.data import (
     PreparedDataset,
     SplitSettings,
     TrainingBatch,
-    TrainingBatches,
     interactions_from_table,
     make_synthetic,
     prepare_dataset,
@@ -109,7 +109,7 @@ def make_run(dataset: PreparedDataset, tmp_path: Path) -> MakeRun:
         defaults = {"epochs": 2, "patience": 0, "checkpoint_steps": 0, "gradient_clip": 0.0}
         return TrainingRun(
             step=model_step if step is None else step(model_step),
-            batches=TrainingBatches(
+            batches=EventBatches(
                 data.train,
                 clock=data.clock,
                 ties="include",

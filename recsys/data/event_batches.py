@@ -4,36 +4,16 @@ Dimensions: B rows in the batch, L events of history.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.events import Events, history_ends
-from recsys.data.features import FeatureTable
+from recsys.data.training_batch import TrainingBatch
 from recsys.foundations import ArgumentError, check_positive, make_numpy_generator
 
 
-@dataclass(frozen=True)
-class TrainingBatch:
-    """Positives of one step.
-
-    Attributes:
-        users: [B], int64, rows of the user vocabulary.
-        positives: [B], int64, rows of the item vocabulary.
-        histories: [B, L], int64, item rows, newest first, -1 beyond the end.
-        weights: [B], float32, or None where every row counts alike.
-        context: [B] rows of context features.
-    """
-
-    users: NDArray[np.int64]
-    positives: NDArray[np.int64]
-    histories: NDArray[np.int64]
-    weights: NDArray[np.float32] | None
-    context: FeatureTable
-
-
-class TrainingBatches:
+class EventBatches:
     """Every training event, or every one of some, once an epoch, in an order by seed and epoch.
 
     A positive sees the events strictly before it in the user's order. Without any order it sees
