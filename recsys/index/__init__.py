@@ -3,16 +3,20 @@
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.hits import Hits, Index
+from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
 from recsys.index.settings import IndexPlan, IndexSettings, plan_index
 
 __all__ = [
+    "LARGEST_ALPHA",
     "ExactIndex",
     "FaissIndex",
     "Hits",
     "Index",
     "IndexPlan",
     "IndexSettings",
+    "PopularityDial",
+    "check_alpha",
     "plan_index",
     "read_index",
     "read_vectors",

@@ -8,6 +8,7 @@ from recsys.metrics.bootstrap import (
 )
 from recsys.metrics.catalogue import coverage_at_k, mean_popularity_at_k, overlap_at_k
 from recsys.metrics.likelihood import log_likelihood, perplexity
+from recsys.metrics.popularity import log_popularity, popularity_percentiles
 from recsys.metrics.ranking import (
     capped_recall_at_k,
     hit_rate_at_k,
@@ -38,6 +39,7 @@ __all__ = [
     "expected_over_ties",
     "hit_rate_at_k",
     "log_likelihood",
+    "log_popularity",
     "map_at_k",
     "mean_popularity_at_k",
     "mrr_at_k",
@@ -47,6 +49,7 @@ __all__ = [
     "paired_difference_interval",
     "perplexity",
     "pessimistic_hits",
+    "popularity_percentiles",
     "precision_at_k",
     "ranks_of",
     "recall_at_k",

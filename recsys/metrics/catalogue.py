@@ -1,5 +1,7 @@
 """What lists show of the catalogue: how much of it, and how popular that is."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,12 +30,13 @@ def coverage_at_k(lists: Ragged, num_candidates: int, k: int) -> float:
     return float(shown.mean())
 
 
-def mean_popularity_at_k(lists: Ragged, counts: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+def mean_popularity_at_k(lists: Ragged, counts: NDArray[Any], k: int) -> NDArray[np.float64]:
     """Compute the mean training count of the candidates in each top k.
 
     Args:
         lists: Q ranked lists of candidate rows.
-        counts: [C], events of each candidate in the training part.
+        counts: [C], events of each candidate in the training part; or popularity by another
+            measure, whose unit the result then has.
         k: Length of the list that is judged; at least 1.
 
     Returns:
