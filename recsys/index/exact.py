@@ -1,6 +1,6 @@
 """Exact search: one blocked product, a threshold a query, and the few survivors scored anew.
 
-Dimensions: B queries, C candidates, D embedding width, k results asked for.
+Dimensions: B queries, M interests of a query, C candidates, D embedding width, k results asked for.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from recsys.index.scoring import (
     score_pairs,
 )
 
-_QUERIES_AT_ONCE = 256
+_VECTORS_AT_ONCE = 256  # of queries, M for each
 _CANDIDATES_AT_ONCE = 8192  # or 32 k, so that merging stays cheap beside the product
 _FIRST_CANDIDATES = 2048  # or 4 k; finds the first thresholds
 _GROUP = 64  # columns whose maximum is looked at first
@@ -64,19 +64,20 @@ class ExactIndex:
         exclude: Ragged | None = None,
         allowed: NDArray[Any] | Ragged | None = None,
     ) -> Hits:
-        """Find the k candidates of largest inner product; see `Index.search`."""
-        check_search(query_vectors, self.dim, k)
-        rows = RowFilter(len(query_vectors), self.num_candidates, exclude, allowed)
-        return self.search_filtered(query_vectors, k, rows)
+        """Find the k candidates of largest score; see `Index.search`."""
+        queries = check_search(query_vectors, self.dim, k)
+        rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
+        return self.search_filtered(queries, k, rows)
 
     def search_filtered(
         self, query_vectors: NDArray[np.float32], k: int, row_filter: RowFilter
     ) -> Hits:
-        """Search with arguments that are checked already."""
+        """Search with arguments that are checked already; the query vectors are [B, M, D]."""
         bounds = rounding_bound(query_vectors, self.largest_norm)
         parts = []
-        for start in range(0, len(query_vectors), _QUERIES_AT_ONCE):
-            block = np.arange(start, min(start + _QUERIES_AT_ONCE, len(query_vectors)))
+        step = max(_VECTORS_AT_ONCE // query_vectors.shape[1], 1)
+        for start in range(0, len(query_vectors), step):
+            block = np.arange(start, min(start + step, len(query_vectors)))
             queries, part = query_vectors[block], row_filter.take(block)
             if part.allowed_lists is None:
                 parts.append(_search_block(queries, self.vectors, bounds[block], k, part))
@@ -109,19 +110,23 @@ def _search_block(
     num_columns = len(vectors) if allowed is None else len(allowed)
     start, size = 0, max(_FIRST_CANDIDATES, 4 * k)
     widest = min(max(_CANDIDATES_AT_ONCE, 32 * k), num_columns)
-    buffer = np.empty((len(queries), max(widest, min(size, num_columns))), np.float32)
+    num_queries, num_interests, dim = queries.shape
+    flat = queries.reshape(-1, dim)  # [B * M, D]
+    buffer = np.empty((len(flat), max(widest, min(size, num_columns))), np.float32)
     while start < num_columns:
         stop = min(start + size, num_columns)
         rows = np.arange(start, stop) if allowed is None else allowed[start:stop]
         chosen = vectors[start:stop] if allowed is None else vectors[rows]
-        scores = np.matmul(queries, chosen.T, out=buffer[:, : stop - start])
+        scores = np.matmul(flat, chosen.T, out=buffer[:, : stop - start])
+        if num_interests > 1:
+            scores = scores.reshape(num_queries, num_interests, -1).max(axis=1)  # [B, columns]
         low, high = np.searchsorted(excluded_rows, [rows[0], rows[-1] + 1])
         columns = np.searchsorted(rows, excluded_rows[low:high])
         there = rows[columns] == excluded_rows[low:high]
         scores[excluded_queries[low:high][there], columns[there]] = -np.inf
         best.add(scores, rows)
         start, size = stop, widest
-    return make_hits(best.owners, best.rows, best.scores, k=k, num_queries=len(queries))
+    return make_hits(best.owners, best.rows, best.scores, k=k, num_queries=num_queries)
 
 
 class _Best:

@@ -1,6 +1,7 @@
 """FAISS finds the candidates; the stored vectors score, order and complete them.
 
-Dimensions: B queries, C candidates, D embedding width, k results asked for, F candidates fetched.
+Dimensions: B queries, M interests of a query, C candidates, D embedding width, k results asked for,
+F candidates fetched for an interest.
 """
 
 from typing import Any, Self
@@ -17,7 +18,7 @@ from recsys.index.scoring import check_search, make_hits, rounding_bound, score_
 from recsys.index.settings import IndexSettings, plan_index
 
 _faiss: Any = faiss  # its type stubs lack some of the names it has
-_QUERIES_AT_ONCE = 512
+_QUERY_VECTORS_AT_ONCE = 512
 _VECTORS_AT_ONCE = 16_384
 _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
 _SMALLEST_SHARE = 1 / 8  # of the catalogue allowed; below it, exact search of the share is faster
@@ -26,9 +27,9 @@ _SMALLEST_SHARE = 1 / 8  # of the catalogue allowed; below it, exact search of t
 class FaissIndex:
     """A FAISS index over vectors that are kept beside it.
 
-    FAISS proposes candidates. Excluded ones are dropped, and more are fetched until k remain;
-    where FAISS runs dry, exact search answers. What remains is scored from the stored vectors, so
-    that a flat index gives exactly what `ExactIndex` gives.
+    FAISS proposes candidates, for each interest of a query. Excluded ones are dropped, and more are
+    fetched until k remain; where FAISS runs dry, exact search answers. What remains is scored from
+    the stored vectors, so that a flat index gives exactly what `ExactIndex` gives.
 
     Args:
         vectors: [C, D], float32.
@@ -101,18 +102,19 @@ class FaissIndex:
         exclude: Ragged | None = None,
         allowed: NDArray[Any] | Ragged | None = None,
     ) -> Hits:
-        """Find k candidates of large inner product; see `Index.search`."""
-        check_search(query_vectors, self.dim, k)
-        rows = RowFilter(len(query_vectors), self.num_candidates, exclude, allowed)
+        """Find k candidates of large score; see `Index.search`."""
+        queries = check_search(query_vectors, self.dim, k)
+        rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
         few = rows.allowed_share() < _SMALLEST_SHARE
         if few or rows.allowed_lists is not None:
-            return self._exact.search_filtered(query_vectors, k, rows)
-        request = _Request(query_vectors, k, rows)
+            return self._exact.search_filtered(queries, k, rows)
+        request = _Request(queries, k, rows)
         fetches = self._first_fetches(k, rows)
+        step = max(_QUERY_VECTORS_AT_ONCE // queries.shape[1], 1)
         for fetch in np.unique(fetches):
             same = np.flatnonzero(fetches == fetch)
-            for start in range(0, len(same), _QUERIES_AT_ONCE):
-                self._answer(request, same[start : start + _QUERIES_AT_ONCE], int(fetch))
+            for start in range(0, len(same), step):
+                self._answer(request, same[start : start + step], int(fetch))
         return request.hits()
 
     def _first_fetches(self, k: int, rows: RowFilter) -> NDArray[np.int64]:
@@ -127,13 +129,13 @@ class FaissIndex:
         while len(open_queries) and fetch <= _LARGEST_FETCH:
             queries = np.ascontiguousarray(request.query_vectors[open_queries])
             approximate, candidates = self._fetch(queries, fetch)
-            dry = candidates[:, -1] < 0  # FAISS knows no further candidate
+            dry = (candidates[:, :, -1] < 0).all(axis=1)  # FAISS knows no further candidate
             hits = self._score(request, open_queries, candidates)
             done = hits.lengths == request.k
             if fetch == self.num_candidates:
                 done |= ~dry
             elif self.kind == "flat":
-                done &= self._nothing_better(queries, hits, approximate[:, -1])
+                done &= self._nothing_better(queries, hits, approximate[:, :, -1].max(axis=1))
             request.settle(open_queries, hits, done)
             self._answer_exactly(request, open_queries[dry & ~done])  # widening cannot help
             open_queries = open_queries[~done & ~dry]
@@ -150,9 +152,8 @@ class FaissIndex:
     def _score(
         self, request: "_Request", open_queries: NDArray[np.int64], candidates: NDArray[np.int64]
     ) -> Hits:
-        """Score the fetched candidates [B, F] that may be given; order and cut them at k."""
-        owners, columns = np.nonzero(candidates >= 0)
-        fetched = candidates[owners, columns]
+        """Score the fetched candidates [B, M, F] that may be given; order and cut them at k."""
+        owners, fetched = _distinct_pairs(candidates, self.num_candidates)
         kept = request.rows.keep(open_queries[owners], fetched)
         owners, fetched = owners[kept], fetched[kept]
         scores = score_pairs(
@@ -163,7 +164,13 @@ class FaissIndex:
     def _nothing_better(
         self, queries: NDArray[np.float32], hits: Hits, last: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
-        """Tell where no candidate beyond the fetched ones can stand among the hits: [B]."""
+        """Tell where no candidate beyond the fetched ones can stand among the hits: [B].
+
+        Args:
+            queries: [B, M, D].
+            hits: Of the fetched candidates.
+            last: [B], the largest approximate score of an interest's last fetched candidate.
+        """
         bounds = rounding_bound(queries, self._exact.largest_norm)
         kth = np.full(len(hits), -np.inf)
         some = hits.lengths > 0
@@ -173,15 +180,21 @@ class FaissIndex:
     def _fetch(
         self, queries: NDArray[np.float32], fetch: int
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Ask FAISS for F candidates: scores and rows, both [B, F]; row -1 where there is none."""
+        """Ask FAISS for F candidates of each interest.
+
+        Returns:
+            Scores and rows, both [B, M, F], falling by score; row -1 where there is none.
+        """
+        flat = queries.reshape(-1, self.dim)  # [B * M, D]
         if self.kind == "hnsw":
             breadth = max(int(self.inner.hnsw.efSearch), fetch)
             found = self.inner.search(
-                queries, fetch, params=_faiss.SearchParametersHNSW(efSearch=breadth)
+                flat, fetch, params=_faiss.SearchParametersHNSW(efSearch=breadth)
             )
         else:
-            found = self.inner.search(queries, fetch)
-        return found[0], found[1]
+            found = self.inner.search(flat, fetch)
+        shape = (*queries.shape[:2], fetch)
+        return found[0].reshape(shape), found[1].reshape(shape)
 
 
 class _Request:
@@ -201,6 +214,18 @@ class _Request:
         """Give the hits of all queries, in the order of the queries."""
         owners, rows, scores = (np.concatenate(part) for part in zip(*self._settled, strict=True))
         return make_hits(owners, rows, scores, k=self.k, num_queries=len(self.query_vectors))
+
+
+def _distinct_pairs(
+    candidates: NDArray[np.int64], num_candidates: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the queries and rows of the candidates [B, M, F], each pair once; -1 is none."""
+    owners, interests, columns = np.nonzero(candidates >= 0)
+    rows = candidates[owners, interests, columns]
+    if candidates.shape[1] == 1:  # FAISS gives no row twice
+        return owners, rows
+    keys = np.unique(owners * num_candidates + rows)
+    return keys // num_candidates, keys % num_candidates
 
 
 def _kind_of(inner: Any) -> str:

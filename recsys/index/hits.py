@@ -1,6 +1,6 @@
 """What a search gives, and what every index offers.
 
-Dimensions: B queries, C candidates, D embedding width, k results asked for.
+Dimensions: B queries, M interests of a query, C candidates, D embedding width, k results asked for.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Hits:
     Attributes:
         offsets: [B + 1], int64, from 0, never falling.
         candidate_rows: [offsets[-1]], int64, in [0, C).
-        scores: [offsets[-1]], float32, finite inner products.
+        scores: [offsets[-1]], float32, finite; the largest inner product over a query's M.
     """
 
     offsets: NDArray[np.int64]
@@ -77,10 +77,12 @@ class Index(Protocol):
         exclude: Ragged | None = None,
         allowed: NDArray[Any] | Ragged | None = None,
     ) -> Hits:
-        """Find the k candidates of largest inner product for each query.
+        """Find the k candidates of largest score for each query.
+
+        The score is the inner product; of a query with several interests the largest over them.
 
         Args:
-            query_vectors: [B, D], float32, finite.
+            query_vectors: [B, D], or [B, M, D] with M interests a query; float32, finite.
             k: At least 1; may exceed C, the lists are then shorter.
             exclude: B lists of rows that a query must not get. A row beyond the catalogue
                 excludes nothing.
@@ -91,7 +93,7 @@ class Index(Protocol):
             The hits of B queries. They do not depend on how queries are batched or on threads.
 
         Raises:
-            ShapeError: The query vectors are not [B, D].
+            ShapeError: The query vectors are neither [B, D] nor [B, M, D], or M is 0.
             ArgumentError: ``k`` is below 1, a value is not finite, a list of rows has the wrong
                 length or a negative row, or ``allowed`` does not rise.
         """

@@ -1,6 +1,7 @@
 """The one score of a pair, and the one order of hits; every index ends here.
 
-Dimensions: B queries, C candidates, D embedding width, P pairs of a query and a candidate.
+Dimensions: B queries, M interests of a query, C candidates, D embedding width, P pairs of a query
+and a candidate.
 """
 
 from typing import Any
@@ -8,25 +9,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, check_shape
+from recsys.foundations import ArgumentError, ShapeError, check_shape
 from recsys.index.hits import Hits
 
-_PAIRS_AT_ONCE = 1 << 15  # bounds the two float64 copies
+_PRODUCTS_AT_ONCE = 1 << 15  # of an interest and a candidate; bounds the two float64 copies
 
 
-def check_search(query_vectors: NDArray[Any], dim: int, k: int) -> None:
-    """Check the arguments that every search shares.
+def check_search(query_vectors: NDArray[Any], dim: int, k: int) -> NDArray[np.float32]:
+    """Check the arguments that every search shares, and give the queries as [B, M, D].
 
     Raises:
-        ShapeError: The query vectors are not [B, D].
+        ShapeError: The query vectors are neither [B, D] nor [B, M, D], or M is 0.
         ArgumentError: ``k`` is below 1, or a query is not finite.
     """
-    check_shape("query_vectors", query_vectors, None, dim)
+    if query_vectors.ndim == 3:
+        check_shape("query_vectors", query_vectors, None, None, dim)
+        if query_vectors.shape[1] == 0:
+            raise ShapeError(
+                f"`query_vectors` must hold at least one vector a query, got "
+                f"{list(query_vectors.shape)}."
+            )
+    else:
+        check_shape("query_vectors", query_vectors, None, dim)
     if query_vectors.dtype != np.float32:
         raise ArgumentError(f"`query_vectors` must be float32, got {query_vectors.dtype}.")
     if k < 1:
         raise ArgumentError(f"`k` must be at least 1, got {k}.")
     check_finite("query_vectors", query_vectors)
+    return query_vectors if query_vectors.ndim == 3 else query_vectors[:, None]
 
 
 def check_finite(name: str, vectors: NDArray[Any]) -> None:
@@ -35,7 +45,8 @@ def check_finite(name: str, vectors: NDArray[Any]) -> None:
     Raises:
         ArgumentError: One is; the message names its row.
     """
-    sums = vectors.sum(axis=1, dtype=np.float64)  # infinite or NaN where a value is
+    axes = tuple(range(1, vectors.ndim))
+    sums = vectors.sum(axis=axes, dtype=np.float64)  # infinite or NaN where a value is
     if not np.isfinite(sums).all():
         row = int(np.flatnonzero(~np.isfinite(sums))[0])
         raise ArgumentError(f"`{name}` must be finite, row {row} is not.")
@@ -47,13 +58,13 @@ def score_pairs(
     queries: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> NDArray[np.float32]:
-    """Compute the inner product of each pair in a fixed order of additions.
+    """Compute the score of each pair: the largest inner product of an interest and the candidate.
 
-    Products of two float32 are exact in float64; the sum of a pair is taken over its own D
-    products, so that it does not depend on the other pairs.
+    Products of two float32 are exact in float64; a sum is taken over its own D products in a fixed
+    order of additions, so that it does not depend on the other pairs.
 
     Args:
-        query_vectors: [B, D].
+        query_vectors: [B, M, D].
         vectors: [C, D].
         queries: [P], in [0, B).
         rows: [P], in [0, C).
@@ -62,11 +73,14 @@ def score_pairs(
         [P], rounded to float32 at the end.
     """
     scores = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), _PAIRS_AT_ONCE):
-        part = slice(start, start + _PAIRS_AT_ONCE)
-        products = query_vectors[queries[part]].astype(np.float64)
-        products *= vectors[rows[part]]
-        scores[part] = products.sum(axis=1)
+    _, num_interests, dim = query_vectors.shape
+    step = max(_PRODUCTS_AT_ONCE // num_interests, 1)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        products = query_vectors[queries[part]].astype(np.float64)  # [pairs, M, D]
+        products *= vectors[rows[part]][:, None]
+        sums = products.reshape(-1, dim).sum(axis=1)
+        scores[part] = sums.reshape(-1, num_interests).max(axis=1)
     return scores
 
 
@@ -118,13 +132,14 @@ def join_hits(parts: list[Hits]) -> Hits:
 
 
 def rounding_bound(query_vectors: NDArray[np.float32], largest_norm: float) -> NDArray[np.float64]:
-    """Bound the distance of a float32 inner product from the score that `score_pairs` gives.
+    """Bound the distance of the largest float32 inner product from the score of `score_pairs`.
 
     Any order of D float32 additions errs by at most about D units of rounding of |q| |v|; four
-    more cover the norms' own error and the rounding of the result.
+    more cover the norms' own error and the rounding of the result. The largest of M errs by no
+    more than the one that errs most.
 
     Args:
-        query_vectors: [B, D].
+        query_vectors: [B, M, D].
         largest_norm: Of the candidates' vectors.
 
     Returns:
@@ -133,10 +148,10 @@ def rounding_bound(query_vectors: NDArray[np.float32], largest_norm: float) -> N
     Raises:
         ArgumentError: The inner products could leave the range of float32.
     """
-    norms = np.sqrt(np.square(query_vectors, dtype=np.float64).sum(axis=1))
-    largest = norms * largest_norm
+    norms = np.sqrt(np.square(query_vectors, dtype=np.float64).sum(axis=2))  # [B, M]
+    largest = norms.max(axis=1) * largest_norm
     if len(largest) and largest.max() > np.finfo(np.float32).max:
         raise ArgumentError("`query_vectors` are so long that scores would leave float32.")
-    dim = query_vectors.shape[1]
+    dim = query_vectors.shape[2]
     underflow = dim * float(np.finfo(np.float32).tiny)
     return np.asarray((dim + 4) * 2.0**-24 * largest + underflow)
