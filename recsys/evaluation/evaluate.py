@@ -1,6 +1,6 @@
 """A model's ranking of the whole catalogue against what users chose.
 
-Dimensions: U queries, B queries of a block, D embedding width.
+Dimensions: U queries, B queries of a block, M interests of a query, D embedding width.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def evaluate_retrieval(
     Args:
         dataset: The prepared data set.
         part: `validation` or `test`.
-        embed: Gives the vectors [B, D], float32, of a block of queries.
+        embed: Gives the vectors of a block of queries: [B, D] or [B, M, D], float32.
         exact: Exact search over the candidates of `dataset`.
         approximate: The index that serves, or None.
         ks: Lengths of the list that is judged.
@@ -103,7 +103,7 @@ def quick_metrics(
 
     Args:
         queries: As `build_queries` gives them, or some of them.
-        embed: Gives the vectors [B, D], float32, of a block of queries.
+        embed: Gives the vectors of a block of queries: [B, D] or [B, M, D], float32.
         exact: Exact search over the candidates.
         ks: Lengths of the list that is judged.
         exclude_seen: Whether items of a user's history are left out.

@@ -1,6 +1,7 @@
 """How probable a model makes what users chose, over the whole catalogue.
 
-Dimensions: U queries, B queries of a block, C candidates, D embedding width.
+Dimensions: U queries, B queries of a block, M interests of a query, C candidates, D embedding
+width.
 """
 
 import math
@@ -18,9 +19,10 @@ from recsys.metrics import log_likelihood, perplexity
 class CatalogueSoftmax:
     """What a model says of the next item: P(item | query) by a softmax over all candidates.
 
-    Scores are those of search, inner products of the vectors, divided by the temperature; nothing
-    is left out as seen. A loss whose optimum is score / temperature = log P + a constant (softmax
-    in full, sampled or in the batch with log Q, noise-contrastive) trains this very distribution.
+    Scores are those of search, inner products of the vectors (of a query with several interests the
+    largest over them), divided by the temperature; nothing is left out as seen. A loss whose
+    optimum is score / temperature = log P + a constant (softmax in full, sampled or in the batch
+    with log Q, noise-contrastive) trains this very distribution.
 
     Others do not. Without log Q (`log_q=none`), and by negative sampling, the scores tend to
     log(P / Q) + a constant: unless Q is uniform, popularity is taken out of them. BPR fixes no
@@ -56,7 +58,7 @@ class LikelihoodJudge:
         self._num_unknown = 0
 
     def add(self, block: EvaluationQueries, vectors: NDArray[np.float32]) -> None:
-        """Score what a block chose, whose query vectors are [B, D]."""
+        """Score what a block chose, whose query vectors are [B, D] or [B, M, D]."""
         chosen, softmax = block.chosen, self._softmax
         values = log_likelihood(vectors, softmax.vectors, chosen, temperature=softmax.temperature)
         scored = chosen.rows < len(softmax.vectors)

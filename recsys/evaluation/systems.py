@@ -1,6 +1,6 @@
 """Three rankings of the catalogue, judged side by side.
 
-Dimensions: U queries, B queries of a block, D embedding width.
+Dimensions: U queries, B queries of a block, M interests of a query, D embedding width.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,13 @@ class Systems:
     def add(
         self, block: EvaluationQueries, vectors: NDArray[np.float32], exclude_seen: bool
     ) -> None:
-        """Let every system rank for a block, whose query vectors are [B, D], and judge it."""
+        """Let every system rank for a block and judge it.
+
+        Args:
+            block: B queries.
+            vectors: [B, D] or [B, M, D], those of the queries.
+            exclude_seen: Whether items of a user's history are left out.
+        """
         exclude = block.seen if exclude_seen else Ragged.empty(len(block))
         reach = self.ks[-1] + 1  # one more than is judged, to see a tie across the cut
         popular = self._popular.top(reach, exclude)

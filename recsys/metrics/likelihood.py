@@ -1,7 +1,7 @@
 """The likelihood of what queries chose, under a softmax over the whole catalogue.
 
-Dimensions: Q queries, B queries of a block, C candidates, K candidates of a block, D embedding
-width, P chosen candidates of all queries.
+Dimensions: Q queries, B queries of a block, M interests of a query, C candidates, K candidates of a
+block, D embedding width, P chosen candidates of all queries.
 """
 
 import math
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, Ragged, ShapeError, check_positive, check_shape
 
-_QUERIES_AT_ONCE = 256
+_QUERY_VECTORS_AT_ONCE = 256
 _CANDIDATES_AT_ONCE = 8192
 
 
@@ -22,13 +22,14 @@ def log_likelihood(
     *,
     temperature: float,
 ) -> NDArray[np.float64]:
-    """Compute ``log P(c | q) = s_c / T - log of sum over k of exp(s_k / T)``, s the inner products.
+    """Compute ``log P(c | q) = s_c / T - log of sum over k of exp(s_k / T)``, s the scores.
 
-    The sum runs over all C candidates, in blocks of 256 x 8,192 scores. Scores have the dtype of
-    the embeddings; what is summed over them is float64. Time is O(Q C D).
+    A score is the inner product; of a query with M interests the largest over them. The sum runs
+    over all C candidates, in blocks of 256 x 8,192 inner products. Scores have the dtype of the
+    embeddings; what is summed over them is float64. Time is O(Q M C D).
 
     Args:
-        query_embeddings: [Q, D], float32 or float64.
+        query_embeddings: [Q, D] or [Q, M, D], float32 or float64.
         candidate_embeddings: [C, D], the same dtype; row r is candidate r.
         chosen: Q lists of candidate rows, from 0; repeats count each time. A row of C or above is
             no candidate.
@@ -41,8 +42,13 @@ def log_likelihood(
         ShapeError: The arguments disagree in Q or D.
         ArgumentError: The dtypes are others, or `temperature` is not above 0.
     """
-    check_shape("query_embeddings", query_embeddings, None, None)
-    check_shape("candidate_embeddings", candidate_embeddings, None, query_embeddings.shape[1])
+    if query_embeddings.ndim != 3:
+        check_shape("query_embeddings", query_embeddings, None, None)
+        query_embeddings = query_embeddings[:, None]
+    _, num_interests, dim = query_embeddings.shape
+    if num_interests == 0:
+        raise ShapeError("`query_embeddings` must hold at least one vector a query, got none.")
+    check_shape("candidate_embeddings", candidate_embeddings, None, dim)
     if len(chosen) != len(query_embeddings):
         raise ShapeError(f"`chosen` must have {len(query_embeddings)} lists, got {len(chosen)}.")
     for name, array in (("query", query_embeddings), ("candidate", candidate_embeddings)):
@@ -52,9 +58,10 @@ def log_likelihood(
             )
     check_positive("temperature", temperature)
     values = [np.zeros(0)]
-    for start in range(0, len(query_embeddings), _QUERIES_AT_ONCE):
-        stop = start + _QUERIES_AT_ONCE
-        scaled = query_embeddings[start:stop] / float(temperature)  # [B, D]
+    step = max(_QUERY_VECTORS_AT_ONCE // num_interests, 1)
+    for start in range(0, len(query_embeddings), step):
+        stop = start + step
+        scaled = query_embeddings[start:stop] / float(temperature)  # [B, M, D]
         values.append(_of_block(scaled, candidate_embeddings, chosen.slice(start, stop)))
     return np.concatenate(values)
 
@@ -79,13 +86,17 @@ def _of_block(
     candidate_embeddings: NDArray[np.floating],
     chosen: Ragged,
 ) -> NDArray[np.float64]:
-    """Go through the catalogue for B queries, already divided by the temperature."""
+    """Go through the catalogue for B queries [B, M, D], already divided by the temperature."""
     owners, rows = chosen.owners(), chosen.rows
-    log_partition = np.full(len(scaled_queries), -np.inf)  # [B]
+    num_queries, num_interests, dim = scaled_queries.shape
+    flat = scaled_queries.reshape(-1, dim)  # [B * M, D]
+    log_partition = np.full(num_queries, -np.inf)  # [B]
     logits_of_chosen = np.full(len(rows), np.nan)
     for start in range(0, len(candidate_embeddings), _CANDIDATES_AT_ONCE):
         block = candidate_embeddings[start : start + _CANDIDATES_AT_ONCE]
-        logits = scaled_queries @ block.T  # [B, K]
+        logits = flat @ block.T
+        if num_interests > 1:
+            logits = logits.reshape(num_queries, num_interests, -1).max(axis=1)  # [B, K]
         # The chosen one's logit is the very one that is summed: P never passes 1 by rounding.
         inside = (rows >= start) & (rows < start + len(block))
         logits_of_chosen[inside] = logits[owners[inside], rows[inside] - start]

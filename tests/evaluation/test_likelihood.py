@@ -107,8 +107,13 @@ def evaluate(dataset: PreparedDataset, model: Model, **changes: Any) -> Report:
 
 
 def quick(dataset: PreparedDataset, model: Model, **changes: Any) -> dict[str, float]:
-    arguments: dict[str, Any] = {"exact": ExactIndex(model.items), "ks": [5], "exclude_seen": True}
-    return quick_metrics(build_queries(dataset, "test"), embed=model.embed, **arguments | changes)
+    arguments: dict[str, Any] = {
+        "embed": model.embed,
+        "exact": ExactIndex(model.items),
+        "ks": [5],
+        "exclude_seen": True,
+    }
+    return quick_metrics(build_queries(dataset, "test"), **arguments | changes)
 
 
 def test_an_epochs_means_hold_that_of_each_event_in_a_slow_loop(dataset: PreparedDataset) -> None:
@@ -158,6 +163,33 @@ def test_the_report_has_the_same_numbers_with_intervals(
     [line] = [line for line in report_text(report).splitlines() if "Log-likelihood" in line]
     assert f"perplexity {size.value:.1f} [{size.low:.1f}, {size.high:.1f}]: mean over" in line
     assert f"softmax over {dataset.num_items} items" in line
+
+
+def test_of_several_interests_the_largest_scores_are_ranked_and_make_the_softmax(
+    dataset: PreparedDataset,
+) -> None:
+    # Interests of the same directions, of which the second is the longer one by half: where a
+    # score is above 0 the second counts, elsewhere the first.
+    model = Model(dataset)
+
+    def embed(queries: EvaluationQueries) -> NDArray[np.float32]:
+        plain = model.embed(queries)
+        return np.stack([plain, 1.5 * plain], axis=1)
+
+    values = []
+    for user, item in zip(dataset.test.users, dataset.test.items, strict=True):
+        if item < dataset.num_items:
+            scores = model.items.astype(float) @ model.users[user].astype(float)
+            logits = np.maximum(scores, 1.5 * scores) / TEMPERATURE
+            values.append(logits[item] - math.log(sum(math.exp(logit) for logit in logits)))
+    metrics = quick(dataset, model, softmax=model.softmax, embed=embed)
+    plain = quick(dataset, model, softmax=model.softmax)
+    assert metrics["log_likelihood"] == pytest.approx(math.fsum(values) / len(values), abs=1e-6)
+    assert metrics["log_likelihood"] != pytest.approx(plain["log_likelihood"], abs=1e-3)
+    assert metrics["recall_at_5"] == plain["recall_at_5"]  # the order of the items is the same
+    report = evaluate(dataset, model, embed=embed, approximate=ExactIndex(model.items))
+    assert report.likelihood["log_likelihood"].value == pytest.approx(metrics["log_likelihood"])
+    assert report.metrics["recall_at_5"].value == pytest.approx(metrics["recall_at_5"])
 
 
 def test_without_a_softmax_the_report_says_nothing_of_it(dataset: PreparedDataset) -> None:

@@ -112,6 +112,35 @@ def test_what_is_no_candidate_has_no_likelihood_and_changes_nothing() -> None:
     assert values[1] == alone
 
 
+def test_of_several_interests_the_largest_score_counts_worked_by_hand() -> None:
+    # Interests (2, 0) and (0, 1) score three candidates 2, 0, -2 and 0, 1, -1: the largest are
+    # 2, 1, -1. At temperature 1, e^2 + e + e^-1 = 10.475217, of which the log is 2.349012.
+    candidates = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], np.float32)
+    query = np.array([[[2.0, 0.0], [0.0, 1.0]]], np.float32)
+    values = log_likelihood(query, candidates, lists_of([0, 1, 2]), temperature=1.0)
+    np.testing.assert_allclose(values, [-0.349012, -1.349012, -3.349012], rtol=0, atol=1e-6)
+
+
+def test_several_interests_equal_a_softmax_over_the_largest_scores() -> None:
+    rng = np.random.default_rng(0)
+    queries, candidates = rng.normal(size=(300, 3, 4)), make_vectors(9_000, 4, 1, np.float64)
+    rows = rng.integers(0, 9_000, 300)
+    logits = np.stack([queries[:, i] @ candidates.T for i in range(3)]).max(axis=0) / 0.5  # [Q, C]
+    expected = logits[np.arange(300), rows] - np.logaddexp.reduce(logits, axis=1)
+    values = log_likelihood(queries, candidates, one_each(rows), temperature=0.5)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+
+
+def test_one_interest_is_a_plain_query() -> None:
+    queries, candidates = make_vectors(300, 5, 0), make_vectors(500, 5, 1)
+    rows = np.random.default_rng(2).integers(0, 500, 300)
+    plain, alone = (
+        log_likelihood(given, candidates, one_each(rows), temperature=0.3)
+        for given in (queries, queries[:, None])
+    )
+    assert np.array_equal(plain, alone)
+
+
 def test_without_a_query_or_a_choice_there_is_nothing() -> None:
     candidates = make_vectors(5, 3, 1)
     nobody = log_likelihood(candidates[:0], candidates, Ragged.empty(0), temperature=1.0)
@@ -131,6 +160,8 @@ def test_names_the_argument_that_does_not_fit() -> None:
     queries, candidates = make_vectors(2, 3, 0), make_vectors(5, 3, 1)
     with pytest.raises(ShapeError, match="`candidate_embeddings` must have shape"):
         log_likelihood(queries, candidates[:, :2], Ragged.empty(2), temperature=1.0)
+    with pytest.raises(ShapeError, match="must hold at least one vector a query, got none"):
+        log_likelihood(queries[:, None][:, :0], candidates, Ragged.empty(2), temperature=1.0)
     with pytest.raises(ShapeError, match="`chosen` must have 2 lists, got 3"):
         log_likelihood(queries, candidates, Ragged.empty(3), temperature=1.0)
     with pytest.raises(ArgumentError, match="`temperature` must be above 0, got 0"):
