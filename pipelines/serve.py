@@ -23,7 +23,11 @@ def serve(cfg: ServeConfig) -> None:
     build.apply_threads(cfg)
     lookup = Lookup(read_bundle(Path(cfg.bundle)))
     app = create_app(
-        lookup, max_k=cfg.max_k, max_batch=cfg.max_batch, max_body_bytes=cfg.max_body_bytes
+        lookup,
+        max_k=cfg.max_k,
+        max_batch=cfg.max_batch,
+        max_body_bytes=cfg.max_body_bytes,
+        popularity_alpha=cfg.popularity_alpha,
     )
     log.info("bundle %s on http://%s:%d", lookup.bundle.bundle_id[:12], cfg.host, cfg.port)
     serve_app(app, host=cfg.host, port=cfg.port)

@@ -45,6 +45,7 @@ def build_user_request(
         k=config.k,
         exclude_seen=config.exclude_seen,
         exact=config.exact,
+        popularity_alpha=config.popularity_alpha,
         histories=histories,
         features=features,
         context=context,

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from recsys.foundations import ConfigError
+from recsys.index import LARGEST_ALPHA
 
 
 def at_least(key: str, value: float, least: float) -> None:
@@ -27,6 +28,13 @@ def between(key: str, value: float, low: float, high: float) -> None:
     """Check that a number lies between two bounds, neither of which it may be."""
     if not low < value < high:
         raise ConfigError(f"{key} must lie between {low:g} and {high:g}, got {value}.")
+
+
+def alpha(key: str, value: float) -> None:
+    """Check a popularity dial; NaN and infinity are refused."""
+    if not -LARGEST_ALPHA <= value <= LARGEST_ALPHA:
+        bounds = f"{-LARGEST_ALPHA:g} and {LARGEST_ALPHA:g}"
+        raise ConfigError(f"{key} must lie between {bounds}, got {value}.")
 
 
 def one_of(key: str, value: str, choices: Collection[str]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import at_least, one_of
+from recsys.config.ranges import alpha, at_least, one_of
 from recsys.config.schema_data import (
     PATH,
     PATH_OR_ID,
@@ -93,6 +93,11 @@ def check_split(dataset: DatasetConfig, split: SplitConfig) -> None:
             f"{dataset.train if isinstance(dataset, TableConfig) else None}: "
             "split=given and dataset.train need each other."
         )
+    if split.rule == "cold_items" and isinstance(dataset, TableConfig) and dataset.items is None:
+        raise ConfigError(
+            "split.rule=cold_items needs a table of items: dataset.items=FILE; an item that is "
+            "held out is known by its features alone."
+        )
     ordered = isinstance(dataset, TableConfig) and dataset.timestamp_unit == "order"
     if ordered and split.rule == "temporal":
         raise ConfigError(
@@ -123,6 +128,22 @@ class TrainConfig(PrepareConfig):
         if self.trainer.batch_size == 1:
             _check_others(self.loss)
         _check_draws(self.loss, self.sampler)
+        _check_examples(self.trainer.examples, self.model.user_tower.history.encoder)
+
+
+def _check_examples(examples: str, encoder: str) -> None:
+    """Check that the encoder can read what a batch holds."""
+    causal = ("gru", "transformer")
+    if examples == "sequences" and encoder not in causal:
+        raise ConfigError(
+            f"trainer.examples=sequences needs model.user_tower.history.encoder to be "
+            f"{' or '.join(causal)}, which see at each event only those before it, got {encoder!r}."
+        )
+    if examples == "profiles" and encoder == "none":
+        raise ConfigError(
+            "trainer.examples=profiles predicts the events of a history from each other, so that "
+            "model.user_tower.history.encoder must not be none."
+        )
 
 
 def _check_others(loss: LossConfig) -> None:
@@ -194,6 +215,7 @@ class RecommendConfig(StageConfig):
     k: int = MISSING
     exclude_seen: bool | None = MISSING  # null: as the dataset was prepared
     exact: bool = MISSING
+    popularity_alpha: float = MISSING
     output: str = field(default=MISSING, metadata=PATH)
     columns: ColumnsConfig = MISSING
     file: FileFormatConfig = MISSING
@@ -205,6 +227,7 @@ class RecommendConfig(StageConfig):
         """Check the ranges."""
         super().__post_init__()
         at_least("k", self.k, 1)
+        alpha("popularity_alpha", self.popularity_alpha)
         units = ("auto", "s", "ms", "us", "ns", "iso", "order")
         one_of("timestamp_unit", self.timestamp_unit, units)
         one_of("on_bad_rows", self.on_bad_rows, ("error", "drop"))
@@ -246,6 +269,7 @@ class ServeConfig(StageConfig):
     max_k: int = MISSING
     max_batch: int = MISSING
     max_body_bytes: int = MISSING
+    popularity_alpha: float = MISSING  # of requests that name none
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -254,3 +278,4 @@ class ServeConfig(StageConfig):
             raise ConfigError(f"port must lie between 0 and 65535, got {self.port}.")
         for key in ("max_k", "max_batch", "max_body_bytes"):
             at_least(key, getattr(self, key), 1)
+        alpha("popularity_alpha", self.popularity_alpha)

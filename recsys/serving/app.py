@@ -16,6 +16,7 @@ from recsys.foundations import (
     UnknownIdError,
     available_cores,
 )
+from recsys.index import check_alpha
 from recsys.serving.answers import Answers
 from recsys.serving.lookup import Lookup
 from recsys.serving.user_lookup import UserRequest
@@ -51,7 +52,12 @@ class _TooLargeError(Exception):
 
 
 def create_app(
-    lookup: Lookup | None, *, max_k: int, max_batch: int, max_body_bytes: int
+    lookup: Lookup | None,
+    *,
+    max_k: int,
+    max_batch: int,
+    max_body_bytes: int,
+    popularity_alpha: float,
 ) -> "FastAPI":
     """Make the application; a request can name no file and change nothing.
 
@@ -63,10 +69,13 @@ def create_app(
         max_k: The largest k that is answered.
         max_batch: The most users or items of one request.
         max_body_bytes: The longest body that is read.
+        popularity_alpha: The popularity dial of requests that name none; as in `UserRequest`.
 
     Raises:
         MissingExtraError: FastAPI is not installed.
+        ArgumentError: ``popularity_alpha`` is out of range.
     """
+    check_alpha("popularity_alpha", popularity_alpha)
     try:
         from fastapi import FastAPI
     except ImportError as error:
@@ -78,7 +87,9 @@ def create_app(
         (
             "/v1/recommend",
             RecommendRequest,
-            functools.partial(_recommend, max_k=max_k, max_batch=max_batch),
+            functools.partial(
+                _recommend, max_k=max_k, max_batch=max_batch, popularity_alpha=popularity_alpha
+            ),
         ),
         (
             "/v1/neighbours",
@@ -207,7 +218,9 @@ def _reply(status: int, content: dict[str, Any]) -> "Response":
     return Response(orjson.dumps(content), status, media_type="application/json")
 
 
-def _recommend(lookup: Lookup, body: bytes, *, max_k: int, max_batch: int) -> dict[str, Any]:
+def _recommend(
+    lookup: Lookup, body: bytes, *, max_k: int, max_batch: int, popularity_alpha: float
+) -> dict[str, Any]:
     request: RecommendRequest = parse(RecommendRequest, body)
     check_limits(request, request.users, max_k=max_k, max_batch=max_batch)
     check_users(request)
@@ -215,6 +228,9 @@ def _recommend(lookup: Lookup, body: bytes, *, max_k: int, max_batch: int) -> di
         k=request.k,
         exact=request.exact,
         exclude_seen=request.exclude_seen,
+        popularity_alpha=popularity_alpha
+        if request.popularity_alpha is None
+        else request.popularity_alpha,
         histories=request.histories,
         features=to_table(request.features, "features"),
         context=to_table(request.context, "context"),

@@ -37,6 +37,7 @@ class Lookup:
         k: int,
         exclude_seen: bool | None = None,
         exact: bool = False,
+        popularity_alpha: float = 0.0,
         histories: Histories | None = None,
         features: Frame | None = None,
         context: Frame | None = None,
@@ -54,6 +55,8 @@ class Lookup:
             k: At least 1; lists are shorter only where fewer items remain.
             exclude_seen: As in `UserRequest`, like all that follows.
             exact: Whether every item is scored.
+            popularity_alpha: Above 0 less popular items rise, below 0 more popular ones. Lists of
+                users of whom nothing is known stay as they are.
             histories: In place of the stored ones.
             features: In place of the stored ones.
             context: Of the interaction itself.
@@ -65,13 +68,14 @@ class Lookup:
             in order, ranks rising. A user for whom no item remains has no row.
 
         Raises:
-            ArgumentError: ``k`` is below 1, or ids are no ids.
+            ArgumentError: ``k`` is below 1, ``popularity_alpha`` out of range, or ids are no ids.
             DataError: A table lacks a column or holds what it should not.
         """
         request = UserRequest(
             k=k,
             exclude_seen=exclude_seen,
             exact=exact,
+            popularity_alpha=popularity_alpha,
             histories=histories,
             features=features,
             context=context,

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
 from recsys.evaluation import EvaluationQueries, embed_queries
-from recsys.foundations import ArgumentError, Progress
+from recsys.foundations import ArgumentError, Progress, Ragged
+from recsys.index import Hits, PopularityDial, check_alpha
+from recsys.metrics import log_popularity
 from recsys.serving.answers import Answers, replace_hits, vector_table
 from recsys.serving.frames import Frame
 from recsys.serving.given_histories import GivenHistories, Histories
@@ -32,6 +35,9 @@ class UserRequest:
         exclude_seen: Whether the items of the stored and of the given history are left out; None:
             as the data set was prepared.
         exact: Whether every item is scored; else the index is asked.
+        popularity_alpha: Popularity dial, from -10 to 10: items are ranked by ``score - alpha *
+            temperature * log(popularity)``. Above 0 less popular items rise, below 0 more popular
+            ones; at other values than 0 every item is scored.
         histories: In place of the stored history of the users they hold; a log or table of
             `user_id`, `item_id` and perhaps `timestamp`, or lists of item ids, oldest first, by
             user.
@@ -44,6 +50,7 @@ class UserRequest:
     k: int
     exclude_seen: bool | None = None
     exact: bool = False
+    popularity_alpha: float = 0.0
     histories: Histories | None = None
     features: Frame | None = None
     context: Frame | None = None
@@ -53,6 +60,7 @@ class UserRequest:
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ArgumentError(f"`k` must be at least 1, got {self.k}.")
+        check_alpha("popularity_alpha", self.popularity_alpha)
 
 
 class UserLookup:
@@ -65,6 +73,11 @@ class UserLookup:
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
         self._users = KnownUsers(bundle)
+        self._dial = PopularityDial(
+            bundle.item_vectors,
+            log_popularity(bundle.item_counts),
+            float(bundle.model.temperature().detach()),
+        )
 
     def recommend(self, users: Ids | None, request: UserRequest) -> Iterator[Answers]:
         """Answer users a block at a time; see `Lookup.recommend`."""
@@ -111,11 +124,29 @@ class UserLookup:
         leave_seen = request.exclude_seen
         if bundle.exclude_seen if leave_seen is None else leave_seen:
             exclude = concatenated(queries.seen, exclude)
-        index = bundle.exact if request.exact else bundle.index
         vectors = embed_queries(bundle.model, queries)
-        hits = index.search(vectors, request.k, exclude=exclude, allowed=items.allowed)
+        hits = self._search(vectors, request, exclude, items)
         fallback = queries.nothing_known()
         if fallback.any():
             theirs = exclude.take(np.flatnonzero(fallback))
             hits = replace_hits(hits, popular_hits(bundle, request.k, theirs, items), fallback)
         return Answers(ids, bundle.items.vocabulary.ids_of(hits.candidate_rows), hits, fallback)
+
+    def _search(
+        self,
+        vectors: NDArray[np.float32],
+        request: UserRequest,
+        exclude: Ragged,
+        items: ItemFilter,
+    ) -> Hits:
+        """Find the items of B query vectors, as the request says."""
+        if request.popularity_alpha != 0:
+            return self._dial.search(
+                vectors,
+                request.k,
+                alpha=request.popularity_alpha,
+                exclude=exclude,
+                allowed=items.allowed,
+            )
+        index = self._bundle.exact if request.exact else self._bundle.index
+        return index.search(vectors, request.k, exclude=exclude, allowed=items.allowed)

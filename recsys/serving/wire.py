@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recsys.foundations import ArgumentError
+from recsys.index import LARGEST_ALPHA
 
 Id = Annotated[str, Field(max_length=10_000)]
 Value = str | int | float | bool | None | list[str | int | float]
@@ -35,6 +36,12 @@ class RecommendRequest(_Request):
 
     users: list[Id] = Field(min_length=1, description="User ids; unknown ones are welcome.")
     exclude_seen: bool | None = Field(None, description="null: as the data set was prepared.")
+    popularity_alpha: float | None = Field(
+        None,
+        ge=-LARGEST_ALPHA,
+        le=LARGEST_ALPHA,
+        description="Above 0 less popular items rise; null: as the server was started.",
+    )
     histories: dict[Id, list[Id]] | None = Field(
         None, description="By user, item ids, oldest first, in place of the stored history."
     )

@@ -28,13 +28,18 @@ from recsys.serving.app import create_app, serve_app
 MakeBundle = Callable[..., Bundle]
 
 ODD = ["a/b", "100%", "🎈 fête", " blank ", "007", "NA", 'quote"\\', "../../etc/passwd", "%2F\n"]
-LIMITS = {"max_k": 50, "max_batch": 20, "max_body_bytes": 20_000}
+LIMITS: dict[str, Any] = {
+    "max_k": 50,
+    "max_batch": 20,
+    "max_body_bytes": 20_000,
+    "popularity_alpha": 0.0,
+}
 
 
 class Client:
     """Requests to an application in this process, in one event loop."""
 
-    def __init__(self, lookup: Lookup | None, **limits: int) -> None:
+    def __init__(self, lookup: Lookup | None, **limits: float) -> None:
         app = create_app(lookup, **LIMITS | limits)
         self.runner = asyncio.Runner()
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -62,7 +67,7 @@ def make_client() -> Iterator[MakeClient]:
     """Give a function that makes clients; they are closed at the end."""
     made: list[Client] = []
 
-    def make(lookup: Lookup | None, **limits: int) -> Client:
+    def make(lookup: Lookup | None, **limits: float) -> Client:
         made.append(Client(lookup, **limits))
         return made[-1]
 
@@ -136,6 +141,7 @@ def test_every_argument_reaches_the_lookup(client: Client, lookup: Lookup) -> No
         "k": 4,
         "exact": True,
         "exclude_seen": False,
+        "popularity_alpha": -1.5,
         "histories": histories,
         "features": features,
         "context": context,
@@ -148,6 +154,7 @@ def test_every_argument_reaches_the_lookup(client: Client, lookup: Lookup) -> No
         k=4,
         exact=True,
         exclude_seen=False,
+        popularity_alpha=-1.5,
         histories=histories,
         features=pa.table({"user_id": ["new"], "age": ["21"], "income": [2.5], "tags": [["y"]]}),
         context=pa.table(
@@ -160,6 +167,21 @@ def test_every_argument_reaches_the_lookup(client: Client, lookup: Lookup) -> No
     assert found == table["item_id"].to_pylist()
     assert len(found) == 8
     assert ODD[5] not in found
+
+
+def test_requests_that_name_no_dial_get_the_one_of_the_server(
+    make_client: MakeClient, lookup: Lookup
+) -> None:
+    client, users = make_client(lookup, popularity_alpha=2.5), [ODD[0], "stranger"]
+    for said, alpha in (({}, 2.5), ({"popularity_alpha": None}, 2.5), ({"popularity_alpha": 0}, 0)):
+        reply = client.post("/v1/recommend", json={"users": users, "k": 3, **said})
+        items = [item for result in reply.json()["results"] for item in result["items"]]
+        table = lookup.recommend(users, k=3, popularity_alpha=alpha)
+        assert [item["item_id"] for item in items] == table["item_id"].to_pylist()
+        scores = np.array([item["score"] for item in items], np.float32)
+        assert scores.tolist() == table["score"].to_pylist()
+    with pytest.raises(ArgumentError, match="`popularity_alpha` must lie between -10 and 10"):
+        make_client(lookup, popularity_alpha=11.0)
 
 
 def test_each_user_asked_for_has_an_answer_in_order(client: Client) -> None:
@@ -197,7 +219,13 @@ def test_neighbours_are_those_of_the_lookup(client: Client, lookup: Lookup) -> N
         ("recommend", b'{"users": ["u"], "k": "5"}', 422, "`k`: Input should be a valid integer."),
         ("recommend", b'{"users": ["u"], "k": 1e999}', 422, "`k`: Input should be"),
         ("recommend", b'{"users": ["u"], "k": 51}', 422, "`k` must be at most 50, got 51."),
+        ("recommend", b'{"users": ["u"], "popularity_alpha": 10.5}', 422, "equal to 10."),
+        ("recommend", b'{"users": ["u"], "popularity_alpha": -11}', 422, "equal to -10."),
+        ("recommend", b'{"users": ["u"], "popularity_alpha": NaN}', 422, "finite"),
+        ("recommend", b'{"users": ["u"], "popularity_alpha": 1e999}', 422, "finite"),
+        ("recommend", b'{"users": ["u"], "popularity_alpha": "1"}', 422, "valid number."),
         ("recommend", b'{"users": ["u"], "file": "x"}', 422, "`file`: Extra inputs"),
+        ("neighbours", b'{"items": ["007"], "popularity_alpha": 1}', 422, "Extra inputs"),
         (
             "recommend",
             b'{"users": ["u"], "context": {"u": {"colour": "red"}}}',
@@ -345,6 +373,7 @@ REQUESTS = st.fixed_dictionaries(
         "k": st.integers(-2, 60) | TREES,
         "exact": st.booleans() | TREES,
         "exclude_seen": st.booleans() | TREES,
+        "popularity_alpha": st.floats(-11, 11) | TREES,
         "histories": st.dictionaries(st.sampled_from([*ODD, "new"]), IDS, max_size=2) | TREES,
         "features": ROWS | TREES,
         "context": ROWS | TREES,
@@ -376,7 +405,11 @@ def test_no_request_that_is_nearly_right_gives_500(
     histories = rest.get("histories")
     users = [*users, *rows, *(histories if isinstance(histories, dict) else ())]
     right = {"users": users, "k": 3, "context": rows, "features": rows}
-    keep = {k: v for k, v in rest.items() if k in ("histories", "exclude", "allowed")}
+    keep = {
+        k: v
+        for k, v in rest.items()
+        if k in ("histories", "exclude", "allowed", "popularity_alpha")
+    }
     reply = client.post("/v1/recommend", content=json.dumps(right | keep).encode())
     assert reply.status_code in (200, 422), reply.text
     if reply.status_code == 200:
@@ -421,7 +454,8 @@ from recsys.bundle import read_bundle
 from recsys.serving import Lookup
 from recsys.serving.app import create_app, serve_app
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-app = create_app(Lookup(read_bundle(Path(sys.argv[1]))), max_k=10, max_batch=9, max_body_bytes=999)
+limits = {"max_k": 10, "max_batch": 9, "max_body_bytes": 999, "popularity_alpha": 0.0}
+app = create_app(Lookup(read_bundle(Path(sys.argv[1]))), **limits)
 serve_app(app, host="127.0.0.1", port=0)
 """
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
