@@ -43,7 +43,7 @@ def measure_batches(
         drop_last=False,
         seed=seed,
     )
-    taken = min(batches, source.num_batches)
+    taken = min(batches, source.count_batches(1))
 
     def with_histories() -> None:
         for _ in itertools.islice(source.epoch(0), taken):

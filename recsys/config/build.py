@@ -7,10 +7,11 @@ from typing import Any
 from torch.optim import Optimizer
 
 from recsys.config import schema_model, schema_training
+from recsys.config.build_batches import build_batches
 from recsys.config.build_objective import build_objective, searches_while_training
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
-from recsys.data import EventBatches, PreparedDataset
+from recsys.data import PreparedDataset, TrainingBatches
 from recsys.foundations import ConfigError, available_cores, make_generator, set_threads
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
 from recsys.tracking import Tracker, mlflow_tracker, null_tracker
@@ -119,8 +120,9 @@ def build_run(
     generator = make_generator(config.seed, "draws")
     objective = build_objective(config, dataset, model)
     trainer = config.trainer
+    items = dataset.items.features
     return TrainingRun(
-        step=ModelStep(model, objective, dataset.users.features, generator),
+        step=ModelStep(model, objective, dataset.users.features, generator, items),
         batches=batches,
         optimizers=build_optimizer(config.optimizer, model),
         schedule=build_learning_rates(config, batches),
@@ -138,29 +140,6 @@ def build_run(
     )
 
 
-def build_batches(config: TrainConfig, dataset: PreparedDataset) -> EventBatches:
-    """Build the source of training positives.
-
-    Raises:
-        ConfigError: Dropping the last batch leaves none.
-    """
-    batches = EventBatches(
-        dataset.train,
-        clock=dataset.clock,
-        ties=config.history.ties,
-        history_length=config.model.user_tower.history.length,
-        batch_size=config.trainer.batch_size,
-        drop_last=config.trainer.drop_last,
-        seed=config.seed,
-    )
-    if batches.num_batches == 0:
-        raise ConfigError(
-            f"trainer.drop_last=true leaves no batch: trainer.batch_size is "
-            f"{config.trainer.batch_size}, the training part has {len(dataset.train)} rows."
-        )
-    return batches
-
-
 def build_optimizer(settings: schema_model.OptimizerConfig, model: TwoTower) -> list[Optimizer]:
     """Build the optimisers of tables and of dense layers."""
     return build_optimizers(
@@ -173,9 +152,9 @@ def build_optimizer(settings: schema_model.OptimizerConfig, model: TwoTower) -> 
     )
 
 
-def build_learning_rates(config: TrainConfig, batches: EventBatches) -> Schedule:
+def build_learning_rates(config: TrainConfig, batches: TrainingBatches) -> Schedule:
     """Build the share of the learning rate at each step."""
-    total_steps = max(batches.num_batches * config.trainer.epochs, 1)
+    total_steps = max(batches.count_batches(config.trainer.epochs), 1)
     warmup_steps = min(round(config.optimizer.warmup_share * total_steps), total_steps - 1)
     return build_schedule(
         config.optimizer.schedule, warmup_steps=warmup_steps, total_steps=total_steps

@@ -26,7 +26,9 @@ class TrainerConfig:
     """The training loop."""
 
     epochs: int = MISSING
-    batch_size: int = MISSING
+    examples: str = MISSING
+    batch_size: int = MISSING  # events, windows of sequences, or users of profiles
+    user_weighting: float = MISSING  # an event weighs n ** -this, n the number of its user's events
     drop_last: bool = MISSING  # leave out an epoch's last, smaller batch
     device: str = MISSING
     validate_at: int = MISSING  # k of the validation recall that picks the best epoch
@@ -37,7 +39,12 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         """Check the ranges."""
         at_least("trainer.epochs", self.epochs, 1)
+        one_of("trainer.examples", self.examples, ("events", "sequences", "profiles"))
         at_least("trainer.batch_size", self.batch_size, 1)
+        if not 0 <= self.user_weighting <= 1:
+            raise ConfigError(
+                f"trainer.user_weighting must be from 0 to 1, got {self.user_weighting}."
+            )
         one_of("trainer.device", self.device, ("auto", "cpu", "cuda", "mps"))
         at_least("trainer.validate_at", self.validate_at, 1)
         at_least("trainer.patience", self.patience, 0)

@@ -13,6 +13,7 @@ from recsys.data.filters import FilterSettings
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
 from recsys.data.ml100k import Ml100k, fetch_ml100k
 from recsys.data.prepare import prepare_dataset
+from recsys.data.profile_batches import ProfileBatches
 from recsys.data.raw import RawEntities, RawLog
 from recsys.data.reading import (
     ColumnNames,
@@ -20,15 +21,23 @@ from recsys.data.reading import (
     interactions_from_table,
     read_interactions,
 )
+from recsys.data.sequence_batches import SequenceBatches
 from recsys.data.sources import find_sources
-from recsys.data.splits import SplitSettings
+from recsys.data.split_settings import SplitSettings
 from recsys.data.storage import read_prepared
 from recsys.data.synthetic import SyntheticData, make_synthetic
 from recsys.data.table_format import TableFormat
-from recsys.data.training_batch import HistoryPlaces, TrainingBatch, TrainingBatches
+from recsys.data.training_batch import (
+    NO_TIME,
+    HistoryPlaces,
+    TrainingBatch,
+    TrainingBatches,
+)
+from recsys.data.user_weights import weigh_by_user
 from recsys.data.vocabulary import Vocabulary
 
 __all__ = [
+    "NO_TIME",
     "ColumnNames",
     "Entities",
     "EventBatches",
@@ -42,8 +51,10 @@ __all__ = [
     "LogOptions",
     "Ml100k",
     "PreparedDataset",
+    "ProfileBatches",
     "RawEntities",
     "RawLog",
+    "SequenceBatches",
     "SplitSettings",
     "SyntheticData",
     "TableFormat",
@@ -66,5 +77,6 @@ __all__ = [
     "read_id_pairs",
     "read_interactions",
     "read_prepared",
+    "weigh_by_user",
     "write_entities",
 ]

@@ -4,13 +4,15 @@ Dimensions: Q queries, P positives, R histories of L items.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.features import FeatureTable
+
+NO_TIME = np.iinfo(np.int64).min  # in place of a time that is not known
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class TrainingBatch:
         histories: [R, L], int64, item rows, newest first, -1 beyond the end.
         weights: [P], float32, or None where every positive counts alike.
         context: [Q] rows of context features.
-        times: [R, L], int64, when each history item was met, in µs; None without a clock.
+        times: [R, L], int64, when each history item was met, in µs, `NO_TIME` beyond the end; None
+            where nobody asks or there is no clock.
         query_rows: [P], int64, in [0, Q), the query that chose each positive; None: query p chose
             positive p, and Q = P.
         places: Where the queries stand in the histories; None: query q knows all of history q,
@@ -57,6 +60,38 @@ class TrainingBatch:
         """Give the user of each positive: [P]."""
         return self.users if self.query_rows is None else self.users[self.query_rows]
 
+    @property
+    def is_grouped(self) -> bool:
+        """Say whether several positives of a user stand in the batch because they are the user's.
+
+        They then are no draws from among all training events.
+        """
+        return self.query_rows is not None or self.places is not None
+
+    def newest_items(self) -> NDArray[np.int64]:
+        """Give the newest item that each query knows, -1 where it knows none: [Q], int64."""
+        if self.histories.shape[1] == 0:
+            return np.full(len(self.users), -1)
+        if self.places is None:
+            return self.histories[:, 0].copy()
+        ended = np.pad(self.histories, [(0, 0), (0, 1)], constant_values=-1)
+        return ended[self.places.rows, self.places.skipped]
+
+    def by_positive(self) -> Self:
+        """Give the batch with a query of its own for each positive, so that Q = P."""
+        queries = self.query_rows
+        if queries is None:
+            return self
+        rows = queries if self.places is None else self.places.rows[queries]
+        skipped = np.zeros_like(queries) if self.places is None else self.places.skipped[queries]
+        return replace(
+            self,
+            users=self.users[queries],
+            context=self.context.take(queries),
+            query_rows=None,
+            places=HistoryPlaces(rows, skipped),
+        )
+
 
 class TrainingBatches(Protocol):
     """A source of batches: every training positive once an epoch, in an order by seed and epoch."""
@@ -66,9 +101,8 @@ class TrainingBatches(Protocol):
         """Count the positives that an epoch visits."""
         ...
 
-    @property
-    def num_batches(self) -> int:
-        """Count the batches of an epoch."""
+    def count_batches(self, epochs: int) -> int:
+        """Count the batches of the first epochs."""
         ...
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:

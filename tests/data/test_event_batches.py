@@ -143,8 +143,8 @@ def test_the_last_batch_is_the_rest_or_is_dropped() -> None:
     kept, dropped = make_batches(events), make_batches(events, drop_last=True)
     assert [len(batch.users) for batch in kept.epoch(0)] == [4, 4, 2]
     assert [len(batch.users) for batch in dropped.epoch(0)] == [4, 4]
-    assert (kept.num_rows, kept.num_batches) == (10, 3)
-    assert (dropped.num_rows, dropped.num_batches) == (8, 2)
+    assert (kept.num_rows, kept.count_batches(1)) == (10, 3)
+    assert (dropped.num_rows, dropped.count_batches(1)) == (8, 2)
 
 
 def test_the_dropped_rows_are_others_in_another_epoch() -> None:

@@ -101,7 +101,7 @@ def test_what_the_draws_were_like_is_recorded_and_shown(
     caplog.set_level(logging.INFO)
     run = make_run(epochs=2)
     records = fit(run, resume=False).records
-    rows, batches = run.batches.num_rows, run.batches.num_batches
+    rows, batches = run.batches.num_rows, run.batches.count_batches(1)
     for record in records:  # each epoch's own; in the batch there are as many as it has rows
         assert record["sample_size"] == rows / batches
     shown = f", sample size {rows / batches:.4g}, "
@@ -128,7 +128,7 @@ def test_the_statistics_of_an_epoch_begin_anew_with_it(
     monkeypatch.setattr(objective, "start_epoch", begin)
     monkeypatch.setattr(objective, "statistics", lambda: {"num_steps": float(steps)})
     records = fit(run, resume=False).records
-    assert [record["num_steps"] for record in records] == [run.batches.num_batches] * 3
+    assert [record["num_steps"] for record in records] == [run.batches.count_batches(1)] * 3
 
 
 def test_a_perplexity_beyond_a_float_is_shown_and_left_out_of_the_record(
@@ -208,7 +208,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_the_checkpoint_stays(
         return (losses * value if call == 9 else losses), weights  # of 6 batches an epoch
 
     run = make_run(epochs=3, step=lambda step: Wrapped(step, spoil))
-    assert run.batches.num_batches == 6
+    assert run.batches.count_batches(1) == 6
     with pytest.raises(TrainingError, match=rf"the loss is {value} at step 9 \(epoch 2, users "):
         fit(run, resume=False)
     healthy = make_run(epochs=2)

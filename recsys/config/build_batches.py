@@ -1,0 +1,66 @@
+"""The bridge from settings to the source of training positives."""
+
+from typing import Any
+
+from recsys.config.schema_stages import TrainConfig
+from recsys.data import (
+    EventBatches,
+    PreparedDataset,
+    ProfileBatches,
+    SequenceBatches,
+    TrainingBatches,
+    weigh_by_user,
+)
+from recsys.foundations import ConfigError
+
+
+def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatches:
+    """Build the source of training positives.
+
+    Raises:
+        ConfigError: Dropping the last batch leaves none, or the data cannot serve the examples.
+    """
+    trainer = config.trainer
+    settings: dict[str, Any] = {
+        "clock": dataset.clock,
+        "history_length": config.model.user_tower.history.length,
+        "batch_size": trainer.batch_size,
+        "drop_last": trainer.drop_last,
+        "seed": config.seed,
+    }
+    events, ties = weigh_by_user(dataset.train, trainer.user_weighting), config.history.ties
+    batches: TrainingBatches
+    match trainer.examples:
+        case "sequences":
+            _check_order(dataset)
+            batches = SequenceBatches(events, ties=ties, **settings)
+        case "profiles":
+            _check_context(config, dataset)
+            batches = ProfileBatches(events, **settings)
+        case _:
+            batches = EventBatches(events, ties=ties, **settings)
+    if batches.count_batches(1) == 0:
+        raise ConfigError(
+            f"trainer.drop_last=true leaves no batch: trainer.batch_size is "
+            f"{trainer.batch_size}, the training part has {len(dataset.train)} rows."
+        )
+    return batches
+
+
+def _check_order(dataset: PreparedDataset) -> None:
+    if dataset.clock == "none":
+        raise ConfigError(
+            "trainer.examples=sequences needs an order of the events, and this dataset has none: "
+            "give dataset.columns.timestamp, or choose events or profiles."
+        )
+
+
+def _check_context(config: TrainConfig, dataset: PreparedDataset) -> None:
+    """Check that the user tower reads nothing of a single event."""
+    read = config.model.user_tower.context
+    names = dataset.context_schema.names if read == "all" else read
+    if names:
+        raise ConfigError(
+            f"trainer.examples=profiles has no context of a single event, such as {names[0]!r}: "
+            "set model.user_tower.context=[], or choose events or sequences."
+        )

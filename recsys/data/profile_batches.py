@@ -1,0 +1,87 @@
+"""Batches of users with all that they have in training.
+
+Dimensions: Q users in the batch, P events of theirs, L events of the longest history.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data.events import Events
+from recsys.data.features import FeatureTable
+from recsys.data.training_batch import NO_TIME, TrainingBatch
+from recsys.data.user_ranges import UserRanges, join_ranges, take_padded
+from recsys.foundations import check_positive, make_numpy_generator
+
+
+class ProfileBatches:
+    """Every user once an epoch, all training events of the user the positives of one query.
+
+    The query knows the user's newest `history_length` events, those that it is to predict among
+    them: the encoder's dropout hides a share of them. Context columns are those of one event, so
+    that they are missing here.
+
+    Args:
+        events: The training part, sorted by user, and by order where there is one.
+        clock: "time", "order" or "none", as the dataset states it.
+        history_length: The most events of a history.
+        batch_size: Q; the last batch of an epoch may be smaller.
+        drop_last: Whether that smaller batch is left out.
+        seed: Of the order.
+
+    Raises:
+        ArgumentError: A size is not above 0.
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        *,
+        clock: str,
+        history_length: int,
+        batch_size: int,
+        drop_last: bool,
+        seed: int,
+    ) -> None:
+        check_positive("batch_size", batch_size)
+        check_positive("history_length", history_length)
+        self._events, self._seed, self._length = events, seed, history_length
+        self._batch_size, self._drop_last = batch_size, drop_last
+        self._times = events.timestamps if clock == "time" else None
+        self._users = UserRanges.of(events)
+
+    @property
+    def num_rows(self) -> int:
+        """Count the positives of an epoch, those of a batch that is dropped among them."""
+        return len(self._events)
+
+    def count_batches(self, epochs: int) -> int:
+        """Count the batches of so many epochs."""
+        whole, rest = divmod(len(self._users.users), self._batch_size)
+        return epochs * (whole + (rest > 0 and not self._drop_last))
+
+    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
+        """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
+        generator = make_numpy_generator(self._seed, "batches", epoch)
+        order = generator.permutation(len(self._users.users))
+        for batch in range(first_batch, self.count_batches(1)):
+            start = batch * self._batch_size
+            yield self._take(order[start : start + self._batch_size])
+
+    def _take(self, chosen: NDArray[np.int64]) -> TrainingBatch:
+        events, times = self._events, self._times
+        starts, stops = self._users.starts[chosen], self._users.stops[chosen]
+        query_rows, positions = join_ranges(starts, stops)
+        ages = np.arange(min(self._length, (stops - starts).max()))
+        inputs = stops[:, None] - 1 - ages  # [Q, L]
+        inputs = np.where(inputs >= starts[:, None], inputs, -1)
+        return TrainingBatch(
+            users=self._users.users[chosen],
+            positives=events.items[positions],
+            histories=take_padded(events.items, inputs, -1),
+            weights=None if events.weights is None else events.weights[positions],
+            context=FeatureTable.missing(events.context.schema, len(chosen)),
+            times=None if times is None else take_padded(times, inputs, NO_TIME),
+            query_rows=query_rows,
+        )
