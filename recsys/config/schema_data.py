@@ -139,22 +139,35 @@ def _check_paths(key: str, value: Any) -> None:
         raise ConfigError(f"{key} must be a path or a list of paths, got {value!r}.")
 
 
+_RULES = (
+    "auto",
+    "temporal",
+    "leave_last_out",
+    "strong_generalization",
+    "cold_items",
+    "given",
+    "random",
+)
+
+
 @dataclass(kw_only=True)
 class SplitConfig:
     """Which interactions train, validate and test."""
 
     rule: str = MISSING
-    validation_share: float = MISSING  # temporal, random: of the interactions; fold-in: of users
+    # temporal, random: of the interactions; strong_generalization: of users; cold_items: of items
+    validation_share: float = MISSING
     test_share: float = MISSING
     validation_from: str | None = MISSING  # temporal: an instant in place of the shares
     test_from: str | None = MISSING
     fold_in: float = MISSING  # strong_generalization: share of a held-out user's events
+    fold_in_order: str = MISSING  # strong_generalization: which ones, the oldest or any
     seed: int = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        rules = ("auto", "temporal", "leave_last_out", "strong_generalization", "given", "random")
-        one_of("split.rule", self.rule, rules)
+        one_of("split.rule", self.rule, _RULES)
+        one_of("split.fold_in_order", self.fold_in_order, ("time", "random"))
         share("split.validation_share", self.validation_share)
         share("split.test_share", self.test_share)
         between("split.fold_in", self.fold_in, 0, 1)

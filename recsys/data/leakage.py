@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from recsys.data.coded_log import CodedLog
 from recsys.data.distinct import count_common, sorted_distinct
-from recsys.data.splits import TEST, TRAIN, VALIDATION, Split
+from recsys.data.split_settings import TEST, TRAIN, VALIDATION, Split
 
 
 def find_leaks(log: CodedLog, split: Split, clock: str) -> dict[str, Any]:

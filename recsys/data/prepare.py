@@ -12,19 +12,15 @@ from recsys.data.catalogue import Assignment, assign_items, assign_users, build_
 from recsys.data.coded_log import PARTS, RESERVED, CodedLog, code_log, concatenate_parts
 from recsys.data.dataset import Entities
 from recsys.data.events import Events
+from recsys.data.feature_columns import whole_column
 from recsys.data.feature_schema import FeatureOptions
 from recsys.data.features import FeatureSchema
 from recsys.data.filters import FilterSettings, filter_log
 from recsys.data.leakage import find_leaks
 from recsys.data.manifest import describe_counts, describe_sources
 from recsys.data.raw import RawEntities, RawLog
-from recsys.data.splits import (
-    TRAIN,
-    Split,
-    SplitSettings,
-    describe_split,
-    split_log,
-)
+from recsys.data.split_settings import TRAIN, Split, SplitSettings
+from recsys.data.splits import describe_split, split_log
 from recsys.data.storage import write_prepared
 from recsys.data.summary import find_warnings, measure_log, summarise
 from recsys.foundations import ConfigError, DataError
@@ -81,7 +77,7 @@ def prepare_dataset(
     logs = {name: part for name, part in given.items() if part is not None}
     table, parts = _join(logs, split)
     log, filter_reports = filter_log(code_log(table, parts), filters, exclude_seen=exclude_seen)
-    division = split_log(log, raw.clock, split, seed)
+    division = split_log(log, raw.clock, split, seed, _table_ids(items))
     item_rows, item_entities = _build_items(log, division, items, item_features or {}, seed)
     user_rows, user_entities = _build_users(log, division, users, user_features or {}, seed)
     context, schema = _fit_context(log, division, table, context_features or {})
@@ -124,10 +120,19 @@ def _join(
     return logs["train"].table, None
 
 
+def _table_ids(items: RawEntities | None) -> pa.LargeStringArray | None:
+    return None if items is None else whole_column(items.table["id"])
+
+
 def _build_items(
     log: CodedLog, division: Split, raw: RawEntities | None, options: Options, seed: int
 ) -> tuple[Assignment, Entities]:
     _check_table(raw, options, "item")
+    if division.rule == "cold_items" and not options:
+        raise ConfigError(
+            "`split.rule` must not be cold_items where items have no feature: an item that is held "
+            "out is known by its features alone."
+        )
     trained = np.bincount(log.items[division.parts == TRAIN], minlength=len(log.item_ids))
     used = np.bincount(log.items, minlength=len(log.item_ids))
     ids = None if raw is None else raw.table["id"]

@@ -274,6 +274,11 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "split.validation_share + split.test_share must be below 1, got 1.",
         ),
         ({"split.fold_in": 0}, "split.fold_in must lie between 0 and 1, got 0.0."),
+        ({"split.fold_in_order": "last"}, "split.fold_in_order must be one of time, random, got"),
+        (
+            {"dataset": "table", "dataset.interactions": "x", "split": "cold_items"},
+            "split.rule=cold_items needs a table of items: dataset.items=FILE",
+        ),
         ({"split": "given"}, "split.rule=given does not go with dataset.train=None"),
         ({"+features.items.x.kind": "txt"}, "features.items.x: features: `kind` must be one of"),
         ({"+features.items.x.knd": "text"}, "features.items.x must be a kind, or hold kind"),

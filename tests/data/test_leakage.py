@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recsys.data.coded_log import PARTS, CodedLog, code_log
 from recsys.data.leakage import find_leaks
-from recsys.data.splits import Split
+from recsys.data.split_settings import Split
 from recsys.data.summary import measure_log
 
 Row = tuple[str, str, int, int]  # user, item, time, part

@@ -32,6 +32,7 @@ from recsys.foundations import ConfigError, DataError, Ragged
 
 CASES = Path(__file__).parents[1] / "cases"
 Row = tuple[str, str, int]  # user, item, time
+COLD = SplitSettings(rule="cold_items")
 
 
 def make_raw(rows: list[Row], *, clock: str = "time", **columns: Any) -> RawLog:
@@ -231,6 +232,32 @@ def test_held_out_users_have_their_input_beside_their_target(tmp_path: Path) -> 
     assert [item for _, item in ids_of(dataset, dataset.test)] == ["i3", "i4"]
 
 
+def test_held_out_items_are_candidates_with_features_and_without_training_events(
+    tmp_path: Path,
+) -> None:
+    rows = [(f"u{n % 7}", f"i{n % 20:02}", n) for n in range(140)]
+    ids = [f"i{n:02}" for n in range(22)]  # two that nobody had
+    dataset = prepare(
+        make_raw(rows),
+        tmp_path,
+        items=make_entities(ids, kind=["a" if n % 2 else "b" for n in range(22)]),
+        item_features={"kind": FeatureOptions()},
+        split=SplitSettings(rule="cold_items", validation_share=0.1, test_share=0.2),
+    )
+    assert dataset.num_items == 22
+    held_out = set(dataset.test.items) | set(dataset.validation.items)
+    assert len(held_out) == 4 + 2
+    assert not held_out & set(dataset.train.items)
+    assert dataset.items.counts[sorted(held_out)].tolist() == [0] * 6
+    assert (dataset.items.features.columns["kind"] != 0).all()
+    leaks = dataset.manifest["leakage"]
+    assert leaks["test"]["items_unseen_in_train"] == 4
+    assert leaks["test"]["rows_of_items_unseen_in_train"] == len(dataset.test) == 28
+    assert leaks["validation"]["items_unseen_in_train"] == 2
+    assert dataset.manifest["counts"]["items_of_the_table_without_events"] == 2 + 6
+    assert "validation_items 2, test_items 4): train 98, validation 14, test 28" in dataset.summary
+
+
 def test_parts_may_be_given(tmp_path: Path) -> None:
     train, test = make_raw(ROWS[:5]), make_raw([("new", "x", 1), ("a", "x", 99), ("a", "new", 3)])
     dataset = prepare(train, tmp_path, test=test, split=SplitSettings(rule="given"))
@@ -279,6 +306,12 @@ def test_given_parts_may_differ_in_having_weights(tmp_path: Path, weighted: str)
         ({"test": make_raw(ROWS)}, ConfigError, "must be given where the parts are read apart"),
         ({"item_features": {"year": FeatureOptions()}}, DataError, "no table of items is given"),
         ({"context_features": {"hour": FeatureOptions()}}, DataError, "no context column 'hour'"),
+        ({"split": COLD}, ConfigError, "must not be cold_items where there is no table of items"),
+        (
+            {"split": COLD, "items": make_entities(["x"])},
+            ConfigError,
+            "must not be cold_items where items have no feature",
+        ),
         ({"filters": FilterSettings(min_user_interactions=9)}, DataError, "No interaction is left"),
     ],
 )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from recsys.data import SplitSettings
 from recsys.data.coded_log import PARTS, CodedLog, code_log
 from recsys.data.moments import format_moment, parse_moment
-from recsys.data.splits import Split, split_log
+from recsys.data.split_settings import Split
+from recsys.data.splits import describe_split, split_log
 from recsys.foundations import ConfigError, DataError
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -35,8 +36,16 @@ def make_log(users: list[int], times: list[int] | None) -> CodedLog:
     return code_log(pa.table(columns))
 
 
-def split(log: CodedLog, clock: str = "time", seed: int = 0, **settings: Any) -> Split:
-    return split_log(log, clock, SplitSettings(**settings), seed)
+def split(
+    log: CodedLog,
+    clock: str = "time",
+    seed: int = 0,
+    *,
+    table_ids: list[str] | None = None,
+    **settings: Any,
+) -> Split:
+    ids = None if table_ids is None else pa.array(table_ids, pa.large_string())
+    return split_log(log, clock, SplitSettings(**settings), seed, ids)
 
 
 def places(result: Split, part: str) -> list[int]:
@@ -157,6 +166,69 @@ def test_held_out_users_have_an_input_before_their_target_and_no_training(
                 assert max((times[p], p) for p in known) < min((times[p], p) for p in target)
 
 
+def test_a_random_fold_takes_any_events_by_seed_and_as_many_as_the_oldest_would_be() -> None:
+    log = make_log([user for user in range(10) for _ in range(20)], list(range(200)))
+    settings: dict[str, Any] = {"rule": "strong_generalization", "fold_in": 0.7}
+    oldest = split(log, **settings)
+    drawn = split(log, fold_in_order="random", **settings)
+    again = split(log, fold_in_order="random", **settings)
+    other = split(log, seed=1, fold_in_order="random", **settings)
+    assert drawn.parts.tolist() == again.parts.tolist() != other.parts.tolist()
+    sizes = [np.bincount(one.parts, minlength=5).tolist() for one in (oldest, drawn)]
+    assert sizes[0] == sizes[1] == [160, 6, 6, 14, 14]
+    assert {log.users[p] for p in places(oldest, "test")} == {
+        log.users[p] for p in places(drawn, "test")
+    }
+    first_target, last_input = min(places(drawn, "test")), max(places(drawn, "test_input"))
+    assert first_target < last_input  # by time it would be the other way round
+    plain = SplitSettings(fold_in_order="random", **settings)
+    assert describe_split(drawn, plain, "time")["folded_by"] == "random"
+    for clock in ("time", "order"):
+        assert describe_split(oldest, SplitSettings(**settings), clock)["folded_by"] == clock
+    assert describe_split(oldest, SplitSettings(**settings), "none")["folded_by"] == "random"
+
+
+def make_log_of_items(items: list[int]) -> CodedLog:
+    columns = {
+        "user_id": pa.array([f"u{row % 3}" for row in range(len(items))], pa.large_string()),
+        "item_id": pa.array([f"i{item:02}" for item in items], pa.large_string()),
+    }
+    return code_log(pa.table(columns))
+
+
+@given(items=st.lists(st.integers(0, 30), min_size=8, max_size=80), seed=st.integers(0, 9))
+def test_cold_items_are_held_out_with_all_their_events_and_stand_in_the_table(
+    items: list[int], seed: int
+) -> None:
+    log = make_log_of_items([*items, *range(20)])
+    listed = [f"i{item:02}" for item in range(0, 40, 2)]  # half of the log's, and others
+    shares: dict[str, Any] = {"validation_share": 0.1, "test_share": 0.3}
+    result = split(log, "none", seed, table_ids=listed, rule="cold_items", **shares)
+    kinds = {part: {int(log.items[p]) for p in places(result, part)} for part in PARTS[:3]}
+    assert not kinds["test"] & kinds["validation"]
+    assert not kinds["train"] & (kinds["test"] | kinds["validation"])
+    ids = log.item_ids.to_pylist()
+    assert {ids[code] for code in kinds["test"] | kinds["validation"]} <= set(listed)
+    num_listed = len(set(ids) & set(listed))
+    assert len(kinds["test"]) == round(0.3 * num_listed) == result.held_out["test"]
+    assert len(kinds["validation"]) == round(0.1 * num_listed) == result.held_out["validation"]
+    described = describe_split(result, SplitSettings(rule="cold_items", **shares), "none")
+    assert described["test_items"] == len(kinds["test"])
+    assert described["test_share"] == 0.3
+
+
+def test_the_cold_items_follow_the_seed() -> None:
+    log = make_log_of_items(list(range(60)))
+    table = [f"i{item:02}" for item in range(60)]
+    drawn = [split(log, "none", seed, table_ids=table, rule="cold_items") for seed in (0, 0, 1)]
+    assert drawn[0].parts.tolist() == drawn[1].parts.tolist() != drawn[2].parts.tolist()
+
+
+def test_cold_items_without_a_table_of_items_are_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="must not be cold_items where there is no table of item"):
+        split(make_log_of_items([0, 1, 2]), "none", rule="cold_items")
+
+
 def test_a_random_split_has_the_shares_and_follows_the_seed() -> None:
     log = make_log([0] * 100, None)
     result = split(log, "none", rule="random", validation_share=0.1, test_share=0.25)
@@ -209,6 +281,10 @@ def test_an_empty_training_part_is_refused() -> None:
         ({"test_share": 1.0}, r"`split.test_share` must be in \[0, 1\), got 1.0"),
         ({"test_share": 0.5, "validation_share": 0.5}, "must leave something to train on"),
         ({"fold_in": 1.0}, r"`split.fold_in` must be in \(0, 1\)"),
+        (
+            {"fold_in_order": "last"},
+            "`split.fold_in_order` must be one of time, random, got 'last'",
+        ),
     ],
 )
 def test_refuses_impossible_settings(settings: dict[str, Any], message: str) -> None:
