@@ -28,6 +28,8 @@ class Bundle:
         context_schema: The columns of an interaction itself that the user tower reads.
         histories: One list for each row of `users`: item rows, oldest first, repeats included;
             the training and validation events, and the input part of users that were held out.
+        history_times: As many lists, int64: when each item of the histories was met, in µs. None
+            unless the clock is "time".
         item_vectors: [num_items, E], float32, mapped from disk.
         index: The index over the item vectors.
         exclude_seen: Whether items of the history are left out of what is recommended, unless a
@@ -44,6 +46,7 @@ class Bundle:
     num_items: int
     context_schema: FeatureSchema
     histories: Ragged
+    history_times: Ragged | None
     item_vectors: NDArray[np.float32]
     index: FaissIndex
     exclude_seen: bool

@@ -18,7 +18,7 @@ from recsys.foundations import (
 )
 
 FORMAT = "recsys-bundle"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 METRIC = "inner_product"
 MANIFEST = "manifest.json"
 FILES = frozenset(
@@ -30,6 +30,7 @@ FILES = frozenset(
         "items.parquet",
         "history_offsets.npy",
         "history_rows.npy",
+        "history_times.npy",
         "item_vectors.npy",
         "index.json",
         "index.faiss",

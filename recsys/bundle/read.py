@@ -38,6 +38,9 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
             f"{folder / 'item_vectors.npy'} holds {len(vectors)} vectors of width "
             f"{vectors.shape[1]}, the model gives {num_items} of width {model.output_dim}."
         )
+    histories, history_times = read_histories(
+        folder, num_users=len(users), num_items=num_items, clock=facts["clock"]
+    )
     settings = IndexSettings.from_json(read_json(folder / "index.json"))
     return Bundle(
         path=folder,
@@ -48,7 +51,8 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
         num_users=num_users,
         num_items=num_items,
         context_schema=schemas["context"],
-        histories=read_histories(folder, num_users=len(users), num_items=num_items),
+        histories=histories,
+        history_times=history_times,
         item_vectors=vectors,
         index=read_index(folder / "index.faiss", vectors, settings),
         exclude_seen=facts["exclude_seen"],

@@ -73,7 +73,7 @@ def write_bundle(
         write_json(folder / "features.json", {n: each.to_json() for n, each in schemas.items()})
         write_entities(folder / "users.parquet", dataset.users)
         write_entities(folder / "items.parquet", dataset.items)
-        write_histories(folder, known_histories(dataset))
+        write_histories(folder, *known_histories(dataset))
         write_vectors(folder / "item_vectors.npy", item_vectors)
         _write_index(folder, index)
         write_manifest(

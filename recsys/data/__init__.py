@@ -1,6 +1,7 @@
 """Interactions, vocabulary, features, splits, and the prepared data set."""
 
 from recsys.data.catalogue import infer_features
+from recsys.data.clocks import read_moments
 from recsys.data.consecutive_pairs import consecutive_pairs
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
@@ -76,6 +77,7 @@ __all__ = [
     "read_entities_file",
     "read_id_pairs",
     "read_interactions",
+    "read_moments",
     "read_prepared",
     "weigh_by_user",
     "write_entities",

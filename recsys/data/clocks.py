@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from recsys.data.parts import Part
 from recsys.data.timestamps import (
@@ -63,6 +65,38 @@ def resolve_clock(parts: Sequence[Part], *, column: str | None, unit: str, timez
     times = [resolve_times(e, unit=chosen, timezone=timezone, strict=strict) for e in parsed]
     hints = [_hint(*each, chosen, unit) for each in zip(parsed, times, strict=True)]
     return Clock("time", times, hints, unreadable, warnings)
+
+
+def read_moments(table: pa.Table, column: str, *, name: str) -> NDArray[np.int64] | None:
+    """Read a time column of a table in memory as a log's is read whose unit is "auto".
+
+    Args:
+        table: N rows.
+        column: The time column.
+        name: What messages call the table.
+
+    Returns:
+        [N], int64, µs UTC; None where no unit makes a date of one of its numbers, so that they are
+        an order at most.
+
+    Raises:
+        DataError: A row has no time or one that cannot be read, or some times have an offset from
+            UTC and others none.
+    """
+    if recognise_unit([parse_times(table[column])]) == "":
+        return None
+    clock = resolve_clock([Part(name, table)], column=column, unit="auto", timezone="")
+    [times], [hint] = clock.times, clock.hints
+    for bad, why in (
+        (times.is_null, ""),
+        (times.unreadable, ", which cannot be read as a time"),
+        (times.implausible, hint),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            value = "no value" if times.is_null[row] else repr(table[column][row].as_py())[:80]
+            raise DataError(f"{name}, row {row + 1}: column {column!r} holds {value}{why}.")
+    return times.values
 
 
 def _refuse_dates(parts: Sequence[Part], parsed: Sequence[ParsedTimes], column: str) -> None:

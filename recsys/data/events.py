@@ -83,24 +83,33 @@ def history_ends(events: Events, clock: str, ties: str) -> NDArray[np.int64]:
     return np.maximum.accumulate(np.where(starts_run, positions, 0))
 
 
-def join_histories(parts: Sequence[Events], num_users: int, num_items: int) -> Ragged:
-    """Give what each user had in several parts, oldest first.
+def join_histories(
+    parts: Sequence[Events], clock: str, num_users: int, num_items: int
+) -> tuple[Ragged, Ragged | None]:
+    """Give what each user had in several parts, oldest first, and when.
 
     Args:
         parts: Earlier parts first: of events at the same time, and of all events where a part
             has no times, those of the earlier part come first.
+        clock: "time", "order" or "none".
         num_users: Lists wanted; every user row must be below it.
         num_items: Candidates; events of other items are left out.
 
     Returns:
-        `num_users` lists of item rows; repeats stay.
+        `num_users` lists of item rows, in which repeats stay; and as many lists of when each was
+        met, int64, in µs. None in place of the latter unless the clock is "time".
     """
     if not parts:
-        return Ragged.empty(num_users)
+        return Ragged.empty(num_users), Ragged.empty(num_users) if clock == "time" else None
     users = np.concatenate([events.users for events in parts])
     items = np.concatenate([events.items for events in parts])
     stamps = [events.timestamps for events in parts if events.timestamps is not None]
     order = np.flatnonzero(items < num_items)
+    times = None
     if len(stamps) == len(parts):
-        order = order[np.argsort(np.concatenate(stamps)[order], kind="stable")]
-    return Ragged.from_pairs(users[order], items[order], num_users)
+        times = np.concatenate(stamps)
+        order = order[np.argsort(times[order], kind="stable")]
+    lists = Ragged.from_pairs(users[order], items[order], num_users)
+    if clock != "time" or times is None:
+        return lists, None
+    return lists, Ragged.from_pairs(users[order], times[order], num_users)

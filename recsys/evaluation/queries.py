@@ -3,7 +3,7 @@
 Dimensions: U users who have events in the part.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,11 @@ class EvaluationQueries:
         context: U rows; that of the user's first event in the part.
         features: U rows; the users' features.
         known: [U], bool; whether the user has training events.
-        num_without_relevant: Users of whom only the input of a fold-in is there; they are not
-            among the U.
+        history_times: U lists of int64, when each item of the histories was met, in µs. None: the
+            data set's clock tells no time.
+        num_without_relevant: Users of whom only the input of a fold-in is there, or who chose
+            nothing that is ranked; they are not among the U.
+        num_left_out: Relevant items that are not ranked and so left the truth.
     """
 
     user_rows: NDArray[np.int64]
@@ -41,7 +44,9 @@ class EvaluationQueries:
     context: FeatureTable
     features: FeatureTable
     known: NDArray[np.bool_]
+    history_times: Ragged | None = None
     num_without_relevant: int = 0
+    num_left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.user_rows)
@@ -57,7 +62,21 @@ class EvaluationQueries:
             self.context.take(positions),
             self.features.take(positions),
             self.known[positions],
+            None if self.history_times is None else self.history_times.take(positions),
             self.num_without_relevant,
+            self.num_left_out,
+        )
+
+    def judged_on(self, rows: NDArray[np.int64]) -> "EvaluationQueries":
+        """Keep of the truth the item rows given; queries without any of them leave."""
+        inside = np.isin(self.truth.rows, rows)
+        truth = Ragged.from_pairs(self.truth.owners()[inside], self.truth.rows[inside], len(self))
+        asked = np.flatnonzero(truth.lengths)
+        return replace(
+            self.take(asked),
+            truth=truth.take(asked),
+            num_without_relevant=self.num_without_relevant + len(self) - len(asked),
+            num_left_out=int((~inside).sum()),
         )
 
     def slice(self, start: int, stop: int) -> "EvaluationQueries":
@@ -100,7 +119,8 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
         without = 0
     known = [events for events in sources if len(events)]
     chosen = _by_position(asked, user_rows)
-    histories = join_histories(known, len(dataset.users), dataset.num_items).take(user_rows)
+    histories, times = join_histories(known, dataset.clock, len(dataset.users), dataset.num_items)
+    histories = histories.take(user_rows)
     return EvaluationQueries(
         user_rows=user_rows,
         histories=histories,
@@ -110,6 +130,7 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
         context=asked.context.take(first),
         features=dataset.users.features.take(user_rows),
         known=user_rows < dataset.num_users,
+        history_times=None if times is None else times.take(user_rows),
         num_without_relevant=without,
     )
 

@@ -30,6 +30,8 @@ class KnownUsers:
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
         self._stored = with_empty_list(bundle.histories)
+        times = bundle.history_times
+        self._stored_times = None if times is None else with_empty_list(times)
 
     def queries(
         self,
@@ -56,11 +58,14 @@ class KnownUsers:
         """
         rows = self._bundle.users.vocabulary.rows(users)
         stored = self._stored.take(rows)  # row -1: the empty list
+        times = None if self._stored_times is None else self._stored_times.take(rows)
         recent = seen = Ragged(stored.offsets, stored.rows.astype(np.int64))
         if histories is not None:
             places = histories.users.rows(users)
             given = histories.lists.take(places)
             recent, seen = chosen(stored, given, places >= 0), concatenated(stored, given)
+            if times is not None:
+                times = chosen(times, histories.times.take(places), places >= 0)
         return EvaluationQueries(
             user_rows=rows,
             histories=recent,
@@ -70,6 +75,7 @@ class KnownUsers:
             context=self._context(users, context),
             features=self._features(users, rows, features),
             known=(rows >= 0) & (rows < self._bundle.num_users),
+            history_times=times,
         )
 
     def _features(

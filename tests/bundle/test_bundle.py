@@ -45,16 +45,24 @@ def test_what_is_read_is_what_was_written(
     assert not bundle.model.training
 
 
-def test_histories_are_training_and_validation_events_oldest_first(
+def test_histories_are_training_and_validation_events_oldest_first_with_their_times(
     make_bundle: MakeBundle, dataset: PreparedDataset
 ) -> None:
     bundle = read_bundle(make_bundle())
     assert len(bundle.histories) == len(dataset.users)
+    assert bundle.history_times is not None
     for user in range(dataset.num_users):
         train = dataset.train.items[dataset.train.users == user].tolist()
         validation = dataset.validation.items[dataset.validation.users == user].tolist()
         known = [item for item in train + validation if item < dataset.num_items]
         assert bundle.histories[user].tolist() == known
+        times = [
+            time
+            for part in (dataset.train, dataset.validation)
+            if part.timestamps is not None
+            for time in part.timestamps[(part.users == user) & (part.items < dataset.num_items)]
+        ]
+        assert bundle.history_times[user].tolist() == times
         assert not set(known) & set(dataset.test.items[dataset.test.users == user].tolist())
 
 
@@ -81,7 +89,7 @@ def test_one_byte_changed_is_refused_with_the_file_named(
 ) -> None:
     whole = make_bundle("whole")
     names = sorted(file.name for file in whole.iterdir())
-    assert len(names) == 11
+    assert len(names) == 12
     for name in names:
         path = shutil.copytree(whole, tmp_path / "copy")
         flip_a_byte(path / name, (path / name).stat().st_size // 2)
@@ -126,6 +134,7 @@ def test_a_truncated_file_is_refused_without_hashing(make_bundle: MakeBundle) ->
         ("index.faiss", 4, r"index\.faiss holds"),
         ("item_vectors.npy", 2, r"item_vectors\.npy is damaged"),
         ("history_offsets.npy", -8, r"history_offsets\.npy does not divide"),
+        ("history_times.npy", 2, r"history_times\.npy is damaged"),
         ("model.json", 3, r"model\.json is damaged"),
     ],
 )
@@ -138,12 +147,20 @@ def test_damage_is_refused_even_where_hashes_are_not_compared(
         read_bundle(path, verify=False)
 
 
-def test_an_unknown_version_is_refused_by_number(make_bundle: MakeBundle) -> None:
+@pytest.mark.parametrize("version", [1, 99])
+def test_another_version_is_refused_by_number(make_bundle: MakeBundle, version: int) -> None:
+    # Version 1 knew nothing of when the items of a history were met.
     path = make_bundle() / "manifest.json"
     manifest = json.loads(path.read_text())
-    path.write_text(json.dumps(manifest | {"format_version": 99}))
-    with pytest.raises(FormatError, match="format version 99; this release reads 1"):
+    assert manifest["format_version"] == 2
+    path.write_text(json.dumps(manifest | {"format_version": version}))
+    with pytest.raises(FormatError, match=f"format version {version}; this release reads 2"):
         read_bundle(path.parent)
+
+
+def test_a_manifest_that_is_none_is_refused(make_bundle: MakeBundle) -> None:
+    path = make_bundle() / "manifest.json"
+    manifest = json.loads(path.read_text())
     path.write_text(json.dumps(manifest | {"scores": {"recall_at_10": 0.9}}))
     with pytest.raises(FormatError, match=r"manifest\.json is damaged: its SHA-256"):
         read_bundle(path.parent)

@@ -25,7 +25,7 @@ def sign(path: Path, **changes: Any) -> None:
         "files": {name: facts["sha256"] for name, facts in files.items()},
         "metric": "inner_product",
         "format": "recsys-bundle",
-        "format_version": 1,
+        "format_version": 2,
     }
     manifest |= {"files": files, "bundle_id": sha256_text(canonical_json(content)), **changes}
     del manifest["manifest_sha256"]
@@ -67,6 +67,9 @@ def test_a_manifest_that_says_too_little_or_something_else_is_refused(
         ("history_rows.npy", np.full(7 * 40, -1, np.int32), "a row that is none of the 32 items"),
         ("history_rows.npy", np.zeros((280, 1), np.int32), "it holds no list of integers"),
         ("history_rows.npy", np.zeros(280, np.float32), "it holds no list of integers"),
+        ("history_times.npy", np.zeros(279, np.int64), "holds 279 times, there must be 280"),
+        ("history_times.npy", np.zeros(0, np.int64), "holds 0 times, there must be 280"),
+        ("history_times.npy", np.zeros(280, np.float64), "it holds no list of integers"),
         ("history_offsets.npy", np.zeros(40, np.int64), "holds 39 histories, there are 40 users"),
         ("history_offsets.npy", np.zeros(41, np.int64), "does not divide"),
     ],

@@ -1,11 +1,13 @@
 """What each event may know of its user, against a slow loop over the log."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recsys.data import Events, FeatureSchema, FeatureTable, history_ends
+from recsys.data import Events, FeatureSchema, FeatureTable, history_ends, join_histories
 from recsys.foundations import ArgumentError
 
 LOGS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=30)
@@ -73,3 +75,32 @@ def test_takes_events_in_the_order_given() -> None:
     assert (taken.users.tolist(), taken.items.tolist(), len(taken)) == ([2, 0], [2, 0], 2)
     assert taken.timestamps is not None
     assert taken.timestamps.tolist() == [1, 1]
+
+
+def test_parts_are_joined_oldest_first_with_times_worked_by_hand() -> None:
+    # User 0 has 10 at 3 and 11 at 5 in the first part, 12 at 4 and 13 at 5 in the second, which
+    # comes after 11; item 13 is no candidate below 13.
+    first, second = make_events([0, 0, 2], [3, 5, 1]), make_events([0, 0], [4, 5])
+    first = dataclasses.replace(first, items=np.array([10, 11, 7]))
+    second = dataclasses.replace(second, items=np.array([12, 13]))
+    lists, times = join_histories([first, second], "time", 3, 14)
+    assert [lists[user].tolist() for user in range(3)] == [[10, 12, 11, 13], [], [7]]
+    assert times is not None
+    assert times.offsets.tolist() == lists.offsets.tolist()
+    assert times.rows.tolist() == [3, 4, 5, 5, 1]
+    lists, times = join_histories([first, second], "time", 3, 13)
+    assert lists.rows.tolist() == [10, 12, 11, 7]
+    assert times is not None
+    assert times.rows.tolist() == [3, 4, 5, 1]
+
+
+def test_an_order_joins_parts_and_tells_no_times() -> None:
+    first, second = make_events([0, 0], [3, 5]), make_events([0], [4])
+    lists, times = join_histories([first, second], "order", 1, 9)
+    assert times is None
+    assert lists[0].tolist() == [0, 0, 1]  # at 3, 4 (of the second part) and 5
+    joined, none = join_histories([], "time", 2, 9)
+    assert len(joined) == 2
+    assert none is not None
+    assert none.offsets.tolist() == [0, 0, 0]
+    assert join_histories([], "none", 2, 9)[1] is None

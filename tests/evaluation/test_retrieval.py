@@ -260,6 +260,31 @@ def test_parts_that_overlap_in_time_are_merged_into_one_history(tmp_path: Path) 
     queries = build_queries(dataset, "test")
     kept = dataset.items.vocabulary.ids_of(queries.histories[0]).to_pylist()
     assert kept == ["a", "c", "b", "d"]
+    assert queries.history_times is not None
+    assert queries.history_times[0].tolist() == [10, 20, 30, 30]
+
+
+def test_times_of_histories_go_along_where_the_clock_tells_time(tmp_path: Path) -> None:
+    dataset = make_random_dataset(tmp_path)
+    queries = build_queries(dataset, "test")
+    assert queries.history_times is not None
+    assert np.array_equal(queries.history_times.offsets, queries.histories.offsets)
+    met: dict[tuple[int, int], list[int]] = {}
+    for part in (dataset.train, dataset.validation):
+        assert part.timestamps is not None
+        for user, item, time in zip(part.users, part.items, part.timestamps, strict=True):
+            met.setdefault((int(user), int(item)), []).append(int(time))
+    for taken in (queries, queries.take(np.arange(len(queries))[::-1]), queries.slice(7, 20)):
+        assert taken.history_times is not None
+        for place, user in enumerate(taken.user_rows):
+            times = taken.history_times[place].tolist()
+            assert times == sorted(times)
+            pairs = list(zip(taken.histories[place], times, strict=True))
+            assert all(time in met[int(user), int(item)] for item, time in pairs)
+            assert len(set(pairs)) == len(pairs)
+    ordered = PreparedDataset(**{**vars(dataset), "clock": "order"})
+    assert build_queries(ordered, "test").history_times is None
+    assert build_queries(ordered, "test").take(np.array([1, 0])).history_times is None
 
 
 def test_held_out_users_bring_their_own_input(tmp_path: Path) -> None:
