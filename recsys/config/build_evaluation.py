@@ -79,6 +79,7 @@ def _evaluate(
         num_resamples=config.num_bootstrap,
         level=config.confidence,
         softmax=CatalogueSoftmax(index.exact.vectors, float(model.temperature().detach())),
+        popularity_alphas=config.popularity_alphas,
     )
 
 

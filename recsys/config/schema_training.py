@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import at_least, between, one_of
+from recsys.config.ranges import alpha, at_least, between, one_of
 from recsys.foundations import ConfigError
 from recsys.index import IndexSettings
 
@@ -82,6 +82,7 @@ class EvaluationConfig:
     k: list[int] = MISSING
     num_bootstrap: int = MISSING
     confidence: float = MISSING
+    popularity_alphas: list[float] = MISSING  # of the popularity dial, beside 0; []: none
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -89,6 +90,8 @@ class EvaluationConfig:
         check_ks("evaluation.k", self.k)
         at_least("evaluation.num_bootstrap", self.num_bootstrap, 1)
         between("evaluation.confidence", self.confidence, 0, 1)
+        for value in self.popularity_alphas:
+            alpha("evaluation.popularity_alphas", value)
 
 
 def check_ks(key: str, value: Any) -> None:

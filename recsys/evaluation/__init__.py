@@ -3,6 +3,7 @@
 from recsys.evaluation.compare import compare_reports
 from recsys.evaluation.comparison import Comparison, compare_rankers
 from recsys.evaluation.comparison_table import comparison_table, print_comparison
+from recsys.evaluation.dial_judge import DialPoint
 from recsys.evaluation.embed import embed_queries
 from recsys.evaluation.estimates import Estimate, Resampling
 from recsys.evaluation.evaluate import evaluate_retrieval, quick_metrics
@@ -22,6 +23,7 @@ from recsys.evaluation.table import report_table, report_text
 __all__ = [
     "CatalogueSoftmax",
     "Comparison",
+    "DialPoint",
     "Estimate",
     "EvaluationQueries",
     "FilledRanker",

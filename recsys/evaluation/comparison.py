@@ -9,12 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recsys.data import PreparedDataset
-from recsys.evaluation.estimates import Estimate, Resampling, plain_estimates
+from recsys.evaluation.estimates import (
+    Estimate,
+    Resampling,
+    intervals_of,
+    plain_estimates,
+    values_of,
+)
 from recsys.evaluation.measures import ListJudge, Values, check_ks
 from recsys.evaluation.part_facts import count_part, describe_part
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.rankers import FilledRanker, PopularityRanker, Ranker, rank_blocks
-from recsys.evaluation.report import intervals_of, values_of
 from recsys.foundations import DataError, atomic_file, write_json
 
 POPULARITY = "popularity"

@@ -34,6 +34,20 @@ def plain_estimates(values: Mapping[str, float]) -> dict[str, Estimate]:
     return {name: Estimate(value) for name, value in values.items()}
 
 
+def values_of(estimates: Mapping[str, Estimate]) -> dict[str, float]:
+    """Give name -> mean."""
+    return {name: estimate.value for name, estimate in estimates.items()}
+
+
+def intervals_of(estimates: Mapping[str, Estimate]) -> dict[str, list[float]]:
+    """Give name -> lower and upper end, where there is an interval."""
+    return {
+        name: [estimate.low, estimate.high]
+        for name, estimate in estimates.items()
+        if estimate.low is not None and estimate.high is not None
+    }
+
+
 def format_estimate(estimate: Estimate | None, *, signed: bool = False) -> str:
     """Write an estimate for a table, such as `0.1481 [0.1256, 0.1707]`; None is blank."""
     if estimate is None:

@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
+from recsys.evaluation.dial_judge import DialJudge
 from recsys.evaluation.estimates import Resampling
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
-from recsys.evaluation.measures import check_ks, measure_lists
+from recsys.evaluation.measures import check_ks, measure_lists, shown_k
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.report import Report
 from recsys.evaluation.retrieval_report import retrieval_report
 from recsys.evaluation.systems import Systems
-from recsys.foundations import DataError, Progress
-from recsys.index import Index
+from recsys.foundations import ArgumentError, DataError, Progress
+from recsys.index import Index, PopularityDial
+from recsys.metrics import log_popularity
 
 Embed = Callable[[EvaluationQueries], NDArray[np.float32]]
 
@@ -37,6 +39,7 @@ def evaluate_retrieval(
     level: float,
     exclude_seen: bool | None = None,
     softmax: CatalogueSoftmax | None = None,
+    popularity_alphas: Sequence[float] = (),
 ) -> Report:
     """Rank the whole catalogue for every user of a part and compare with what the user chose.
 
@@ -56,6 +59,8 @@ def evaluate_retrieval(
         level: Of the intervals, as 0.95.
         exclude_seen: Whether items of a user's history are left out; None: as `dataset` says.
         softmax: What the likelihood is that of; None: it is not computed.
+        popularity_alphas: Settings of the popularity dial to report beside 0; they need `softmax`,
+            which has the temperature.
 
     Returns:
         The report.
@@ -69,7 +74,8 @@ def evaluate_retrieval(
     _check(dataset, part, queries, exact, approximate)
     exclude = dataset.exclude_seen if exclude_seen is None else exclude_seen
     counts = dataset.items.counts[: dataset.num_items]
-    systems = Systems(ks, counts, exact, approximate)
+    dial = _dial(softmax, popularity_alphas, shown_k(ks), counts)
+    systems = Systems(ks, counts, exact, approximate, dial)
     likelihood = None if softmax is None else LikelihoodJudge(softmax)
     with Progress(f"evaluating on {part}", len(queries), "users") as progress:
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
@@ -132,6 +138,20 @@ def quick_metrics(
             totals[name] = totals.get(name, 0.0) + float(values.sum())
     means = {name: total / len(queries) for name, total in totals.items()}
     return means if likelihood is None else means | likelihood.summary()
+
+
+def _dial(
+    softmax: CatalogueSoftmax | None,
+    alphas: Sequence[float],
+    k: int,
+    counts: NDArray[np.int64],
+) -> DialJudge | None:
+    if not alphas:
+        return None
+    if softmax is None:
+        raise ArgumentError("`popularity_alphas` must come with `softmax`, for its temperature.")
+    dial = PopularityDial(softmax.vectors, log_popularity(counts), softmax.temperature)
+    return DialJudge(dial, alphas, k, counts)
 
 
 def _check(

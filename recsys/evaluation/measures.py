@@ -38,6 +38,11 @@ def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(set(ks)))
 
 
+def shown_k(ks: Sequence[int]) -> int:
+    """Choose the one length that stands for all: 10 where it is among them, else the largest."""
+    return 10 if 10 in ks else max(ks)
+
+
 def measure_lists(lists: Ragged, truth: Ragged, ks: Sequence[int]) -> Values:
     """Compute every metric at every k.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from recsys.evaluation.dial_plot import dial_plot
 from recsys.evaluation.estimates import Estimate
 from recsys.evaluation.figures import INK, MODEL, new_figure, with_legend
 from recsys.evaluation.report import Report
@@ -28,8 +29,8 @@ def write_plots(
     """Write every picture that the report has the numbers for, each atomically.
 
     `recall_at_k.png` (exact, through the index, popularity; with intervals),
-    `recall_by_popularity_decile.png`, `recall_by_user_activity.png`, and with a history
-    `training_curves.png`.
+    `recall_by_popularity_decile.png`, `recall_by_user_activity.png`, `popularity_dial.png` (recall
+    against coverage), and with a history `training_curves.png`.
 
     Args:
         report: The report.
@@ -47,6 +48,13 @@ def write_plots(
     ):
         if report.slices.get(name):
             figures[file] = _slice_bars(report, name)
+    if report.popularity_dial:
+        figures["popularity_dial.png"] = dial_plot(
+            report.popularity_dial,
+            report.slice_k,
+            where=f"{report.about.get('part')} part",
+            level=report.level,
+        )
     if history:
         figures["training_curves.png"] = training_curves(history)
     paths = []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.data import TableFormat, id_pairs_from_table, read_id_pairs
 from recsys.evaluation.estimates import Resampling
-from recsys.evaluation.measures import check_ks, measure_lists
+from recsys.evaluation.measures import check_ks, measure_lists, shown_k
 from recsys.evaluation.report import Report
 from recsys.foundations import DataError, Ragged
 from recsys.metrics import distinct, top_k
@@ -92,7 +92,7 @@ def evaluate_ranked(
     return Report(
         about={"ranking": f"the lists given, by {order}"},
         ks=ks,
-        slice_k=10 if 10 in ks else ks[-1],
+        slice_k=shown_k(ks),
         level=level,
         counts=_counts(lists, relevant, len(listed), ks),
         metrics=Resampling(seed, num_resamples, level).means(values),

@@ -1,6 +1,5 @@
 """What an evaluation found, as one value: numbers, intervals, slices, warnings."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from recsys.evaluation.estimates import Estimate
+from recsys.evaluation.dial_judge import DialPoint
+from recsys.evaluation.estimates import Estimate, intervals_of, values_of
 from recsys.evaluation.slices import Slice
 from recsys.foundations import DataError, atomic_file, write_json
 
@@ -35,6 +35,7 @@ class Report:
         difference: Exact ranking minus popularity, with paired intervals.
         ties: `tied_at_10` (users with a tie across the cut), `pessimistic_recall_at_10`.
         slices: Kind of slice -> slices.
+        popularity_dial: What settings of the dial come to, by rising alpha; one of them is 0.
         warnings: Sentences.
         per_user: One row a user: user_id, counts, metrics.
     """
@@ -52,6 +53,7 @@ class Report:
     difference: dict[str, Estimate] = field(default_factory=dict)
     ties: dict[str, float] = field(default_factory=dict)
     slices: dict[str, list[Slice]] = field(default_factory=dict)
+    popularity_dial: list[DialPoint] = field(default_factory=list)
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -86,6 +88,7 @@ class Report:
                 name: [one.to_json(self.slice_k) for one in some]
                 for name, some in self.slices.items()
             },
+            "popularity_dial": [point.to_json() for point in self.popularity_dial],
             "warnings": list(self.warnings),
         }
 
@@ -118,17 +121,3 @@ class Report:
             raise DataError(f"{path} must end in .parquet or .csv.")
         with atomic_file(path) as temporary:
             writers[path.suffix](self.per_user, temporary)
-
-
-def values_of(estimates: Mapping[str, Estimate]) -> dict[str, float]:
-    """Give name -> mean."""
-    return {name: estimate.value for name, estimate in estimates.items()}
-
-
-def intervals_of(estimates: Mapping[str, Estimate]) -> dict[str, list[float]]:
-    """Give name -> lower and upper end, where there is an interval."""
-    return {
-        name: [estimate.low, estimate.high]
-        for name, estimate in estimates.items()
-        if estimate.low is not None and estimate.high is not None
-    }

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from recsys.data import PreparedDataset
 from recsys.evaluation.estimates import Estimate, Resampling, plain_estimates
 from recsys.evaluation.likelihood import LikelihoodJudge
-from recsys.evaluation.measures import Values
+from recsys.evaluation.measures import Values, shown_k
 from recsys.evaluation.part_facts import count_part, describe_part
 from recsys.evaluation.queries import EvaluationQueries
 from recsys.evaluation.report import Report
@@ -43,7 +43,7 @@ def retrieval_report(
         The report.
     """
     ks, counts = systems.ks, dataset.items.counts[: dataset.num_items]
-    slice_k = 10 if 10 in ks else ks[-1]
+    slice_k = shown_k(ks)
     values = {"model": systems.model.values(), "popularity": systems.popularity.values()}
     ranks = {"model": systems.model.ranks(), "popularity": systems.popularity.ranks()}
     recall = {system: some[f"recall_at_{slice_k}"] for system, some in values.items()}
@@ -75,6 +75,7 @@ def retrieval_report(
         ties=ties,
         slices=slice_items(queries, counts, ranks, slice_k, resampling)
         | slice_users(queries, recall, resampling),
+        popularity_dial=[] if systems.dial is None else systems.dial.points(resampling),
         warnings=_tie_warnings(metrics, ties, ks) + _seen_warnings(numbers),
         per_user=_per_user(dataset, queries, values, fallback),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recsys.evaluation.dial_judge import DialJudge
 from recsys.evaluation.measures import ListJudge, Values
 from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries
@@ -40,11 +41,13 @@ class Systems:
         counts: [N], training events of each candidate.
         exact: Exact search.
         approximate: The index that serves, or None.
+        dial: Judges the exact ranking with the popularity dial, or None.
 
     Attributes:
         model: Judge of the exact ranking.
         index: Judge of what comes through the index; without blocks where there is none.
         popularity: Judge of the baseline.
+        dial: As given.
     """
 
     def __init__(
@@ -53,9 +56,10 @@ class Systems:
         counts: NDArray[np.int64],
         exact: Index,
         approximate: Index | None,
+        dial: DialJudge | None = None,
     ) -> None:
         self.ks, self._exact, self._approximate = ks, exact, approximate
-        self._popular = PopularityList(counts)
+        self.dial, self._popular = dial, PopularityList(counts)
         self.model, self.index = ListJudge(ks, counts), ListJudge(ks, counts)
         self.popularity = ListJudge(ks, counts)
         self._ties: list[Values] = []
@@ -79,6 +83,8 @@ class Systems:
         self.model.add(found.lists, block.truth)
         self.popularity.add(popular, block.truth)
         self._ties.append(_ties(found, block.truth, self.ks))
+        if self.dial is not None:
+            self.dial.add(block, vectors, found.lists, exclude=exclude)
         if self._approximate is not None:
             hits = self._approximate.search(vectors, reach, exclude=exclude)
             near = self._with_fallback(hits, popular, fallback, reach)

@@ -7,6 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from recsys.evaluation.dial_table import dial_table
 from recsys.evaluation.estimates import Estimate, format_estimate
 from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
@@ -36,7 +37,7 @@ _SLICES = {
 
 
 def report_table(report: Report) -> RenderableType:
-    """Lay the report out for rich: metrics, likelihood, slices, what was left out, warnings.
+    """Lay the report out for rich: metrics, likelihood, slices, dial, what was left out, warnings.
 
     Of a model's report recall stands there at every k and the rest at one; the file has all.
     """
@@ -44,6 +45,8 @@ def report_table(report: Report) -> RenderableType:
     if report.likelihood:
         parts.append(Text(_likelihood_line(report)))
     parts += [_slices_table(report, name) for name in _SLICES if _tells_something(report, name)]
+    if report.popularity_dial:
+        parts.append(dial_table(report.popularity_dial, report.slice_k))
     parts.append(Text(_counted(report.counts)))
     parts += [Text(f"Warning: {sentence}", style="yellow") for sentence in report.warnings]
     return Group(*parts)
