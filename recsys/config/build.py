@@ -49,7 +49,11 @@ def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
 def build_fresh_model(
     config: schema_model.ModelConfig, dataset: PreparedDataset, *, sparse: bool
 ) -> TwoTower:
-    """Build the two towers with their first values."""
+    """Build the two towers with their first values.
+
+    Raises:
+        ConfigError: The model reads times and the data has none, or see `build_two_tower`.
+    """
     model = build_two_tower(
         build_model_spec(config),
         num_users=dataset.num_users,
@@ -60,6 +64,11 @@ def build_fresh_model(
         item_counts=dataset.items.counts[: dataset.num_items],
         sparse=sparse,
     )
+    if model.uses_times and dataset.clock != "time":
+        raise ConfigError(
+            "model.user_tower.history.time_gaps=true needs the times of the events, and this "
+            "dataset has none: set it to false, or give dataset.columns.timestamp as times."
+        )
     if config.item_bias_start == "log_popularity":
         model.start_at_popularity(dataset.items.counts[: dataset.num_items])
     return model
@@ -87,6 +96,12 @@ def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:
             decay=history.decay,
             exponent=history.exponent,
             history_dropout=history.dropout,
+            num_heads=history.num_heads,
+            num_interests=history.num_interests,
+            num_layers=history.num_layers,
+            layer_dropout=history.layer_dropout,
+            positions=history.positions,
+            time_gaps=history.time_gaps,
             hidden=tuple(user.hidden),
             **both,
         ),
@@ -127,7 +142,11 @@ def build_run(
         optimizers=build_optimizer(config.optimizer, model),
         schedule=build_learning_rates(config, batches),
         validator=Validator(
-            dataset, k=trainer.validate_at, max_users=trainer.validation_users, seed=config.seed
+            dataset,
+            k=trainer.validate_at,
+            max_users=trainer.validation_users,
+            seed=config.seed,
+            candidates=config.evaluation.candidates,
         ),
         tracker=tracker,
         store=build_checkpoints(config, dataset, run_dir),
@@ -175,6 +194,7 @@ def build_checkpoints(
         for key, value in flatten(config).items()
         if key.partition(".")[0] not in free and key not in _FREE_KEYS
     }
+    settings["evaluation.candidates"] = config.evaluation.candidates  # they choose the best epoch
     if config.optimizer.schedule != "constant":
         settings["trainer.epochs"] = config.trainer.epochs
     return CheckpointStore(run_dir / "checkpoints", settings, dataset.fingerprint)

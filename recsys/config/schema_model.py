@@ -6,35 +6,9 @@ from typing import Any
 from omegaconf import MISSING
 
 from recsys.config.ranges import above, at_least, between, one_of, share
+from recsys.config.schema_history import UserHistoryConfig
 from recsys.foundations import ConfigError
 from recsys.training import TABLE_OPTIMIZERS, takes_weight_decay
-
-
-@dataclass(kw_only=True)
-class UserHistoryConfig:
-    """The part of the user tower that reads the user's earlier items."""
-
-    encoder: str = MISSING
-    length: int = MISSING  # the newest events that are read
-    decay: float = MISSING  # recency: weight of an event is decay ** age; above 0, at most 1
-    exponent: float = MISSING  # the sum is divided by (sum of weights) ** exponent
-    dropout: float = MISSING  # share of the history items left out at random in training
-    table: str = MISSING
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        one_of("model.user_tower.history.encoder", self.encoder, ("none", "mean", "recency"))
-        at_least("model.user_tower.history.length", self.length, 1)
-        if not 0 < self.decay <= 1:
-            raise ConfigError(
-                f"model.user_tower.history.decay must be above 0 and at most 1, got {self.decay}."
-            )
-        if not 0 <= self.exponent <= 1:
-            raise ConfigError(
-                f"model.user_tower.history.exponent must be from 0 to 1, got {self.exponent}."
-            )
-        share("model.user_tower.history.dropout", self.dropout)
-        one_of("model.user_tower.history.table", self.table, ("own", "shared"))
 
 
 @dataclass(kw_only=True)
@@ -131,6 +105,7 @@ class ModelConfig:
         if self.item_bias_start == "log_popularity" and not self.item_bias:
             raise ConfigError("model.item_bias_start=log_popularity needs model.item_bias=true.")
         history = self.user_tower.history
+        history.check_width(self.embedding_dim)
         if history.encoder != "none" and history.table == "shared" and not self.item_tower.use_id:
             raise ConfigError(
                 "model.user_tower.history.table=shared reads the vectors of item ids, which "

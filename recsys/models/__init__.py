@@ -1,20 +1,27 @@
 """Two towers: users (with their history and context) and items as vectors of one space."""
 
+from recsys.models.carry_over import CarriedOver, carry_over
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.encode import encode_candidates, encode_queries
 from recsys.models.inputs import QueryInputs, pad_histories
-from recsys.models.spec import ItemTowerSpec, ModelSpec, UserTowerSpec
+from recsys.models.row_match import RowMatch, match_ids
+from recsys.models.spec import ModelSpec
+from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
 from recsys.models.two_tower import TwoTower, build_two_tower
 
 __all__ = [
+    "CarriedOver",
     "EmbeddingTable",
     "ItemTowerSpec",
     "ModelSpec",
     "QueryInputs",
+    "RowMatch",
     "TwoTower",
     "UserTowerSpec",
     "build_two_tower",
+    "carry_over",
     "encode_candidates",
     "encode_queries",
+    "match_ids",
     "pad_histories",
 ]

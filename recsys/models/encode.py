@@ -3,7 +3,7 @@
 A row's embedding may depend in its last bits on the shape of the matrices it is computed in. So
 every block has the same shape here, the last one padded with rows about which nothing is known.
 
-Dimensions: N rows, E output width.
+Dimensions: N rows, M interests, E output width.
 """
 
 from collections.abc import Iterator
@@ -22,16 +22,17 @@ from recsys.models.two_tower import TwoTower
 def encode_queries(
     model: TwoTower, inputs: QueryInputs, *, block_size: int = 512
 ) -> NDArray[np.float32]:
-    """Embed queries without training: [N, E], float32.
+    """Embed queries without training: [N, E], with M interests [N, M, E], float32.
 
     Args:
         model: Is left in the mode it was in.
-        inputs: N queries.
+        inputs: N queries, without places.
         block_size: Queries embedded at once.
     """
     check_positive("block_size", block_size)
     inputs = inputs.with_history_length(model.history_length)
-    embeddings = np.empty((len(inputs), model.output_dim), dtype=np.float32)
+    many = (model.num_interests,) if model.num_interests > 1 else ()
+    embeddings = np.empty((len(inputs), *many, model.output_dim), dtype=np.float32)
     with _inference(model):
         for start, rows in _blocks(len(inputs), block_size):
             block = model.embed_queries(inputs.take(rows)).cpu().numpy()

@@ -1,80 +1,83 @@
-"""A user's history of items as one vector.
+"""What reads a history of items: the common call of all encoders.
 
-Dimensions: B users, L items in a history, D embedding width.
+Dimensions: Q queries, R histories of L items, M interests, D embedding width.
 """
 
-import torch
-from torch import Tensor, nn
+from dataclasses import dataclass
+from typing import Protocol
 
+from torch import Tensor
+
+from recsys.foundations import ArgumentError
 from recsys.models.embeddings import EmbeddingTable
 
 
-class HistoryEncoder(nn.Module):
-    """Pool the items of a history, the newest weighing most.
+@dataclass(frozen=True)
+class QueryPlaces:
+    """Where in which history each query stands: it knows all but the newest items.
 
-    The item of age a (0: the newest) weighs w = decay^a, and
-
-        pooled = sum(w · vector[item]) / sum(w)^exponent.
-
-    Exponent 1 is the weighted mean; with decay 1 it is the plain mean. A smaller exponent lets
-    longer histories give longer vectors. Padding enters neither sum, nor does an item that dropout
-    takes out in training; ages count positions, so the others keep theirs. A history with nothing
-    left is a learned vector of its own.
-
-    Args:
-        dim: D.
-        length: Items looked at, the newest ones.
-        decay: In (0, 1].
-        exponent: In [0, 1].
-        dropout: Share of the items that training takes out.
-        init_std: Standard deviation of the first values of the empty history's vector.
+    Attributes:
+        rows: [Q], int64, in [0, R), the query's history.
+        skipped: [Q], int64, in [0, L], how many of its newest items the query does not know.
     """
 
-    weights: Tensor
+    rows: Tensor
+    skipped: Tensor
 
-    def __init__(
+
+class HistoryEncoder(Protocol):
+    """Turns histories into one vector a query, or into several: its interests.
+
+    Attributes:
+        length: Items of a history that are read, the newest ones.
+        num_interests: M; with 1 a query is one vector.
+        is_causal: Whether it takes places: many queries along one history, each of which knows
+            nothing of the newer items.
+        uses_times: Whether it reads when the items were met.
+    """
+
+    length: int
+    num_interests: int
+    is_causal: bool
+    uses_times: bool
+
+    def __call__(
         self,
-        dim: int,
+        histories: Tensor,
+        known: Tensor,
+        table: EmbeddingTable,
         *,
-        length: int,
-        decay: float,
-        exponent: float,
-        dropout: float,
-        init_std: float,
-    ) -> None:
-        super().__init__()
-        self.length, self.exponent, self.dropout = length, exponent, dropout
-        weights = decay ** torch.arange(length, dtype=torch.float64)
-        self.register_buffer("weights", weights.float(), persistent=False)  # [length]
-        self.empty = nn.Parameter(torch.randn(dim) * init_std)
-
-    def forward(self, histories: Tensor, known: Tensor, table: EmbeddingTable) -> Tensor:
-        """Pool histories.
+        times: Tensor | None = None,
+        places: QueryPlaces | None = None,
+    ) -> Tensor:
+        """Encode histories.
 
         Args:
-            histories: [B, L], int64, rows of `table`, newest first.
-            known: [B, L], bool, which entries are items that the table holds; the others (padding
-                among them) are as if they were not there.
+            histories: [R, L], int64, rows of `table`, newest first.
+            known: [R, L], bool, which entries of `histories` are items that the table holds; the
+                others (padding among them) are as if they were not there.
             table: The items' vectors.
+            times: [R, L], int64, when each item was met, in µs, `NO_TIME` where that is not known;
+                None: of no item.
+            places: Where the queries stand; None: query q knows all of history q, and Q = R.
 
         Returns:
-            [B, D].
+            [Q, D], with more interests than one [Q, M, D].
+
+        Raises:
+            ArgumentError: There are places, and the encoder is not causal.
         """
-        histories, known = histories[:, : self.length], known[:, : self.length]
-        # A weight that float32 cannot hold is no weight: such an item is as good as not there.
-        weights = self.weights[: histories.shape[1]]  # [L]
-        kept = known & (weights > torch.finfo(weights.dtype).tiny)
-        if self.training and self.dropout > 0:
-            kept = kept & (torch.rand(kept.shape, device=kept.device) >= self.dropout)
-        weights = weights * kept  # [B, L]
+        ...
 
-        # Only what is kept is looked up: an entry of weight 0 would still touch its row.
-        counts = kept.sum(dim=1)  # [B]
-        offsets = counts.cumsum(dim=0) - counts
-        places = kept.flatten().nonzero().squeeze(1)
-        rows = histories.flatten().index_select(0, places)
-        pooled = table.bag(rows, offsets, weights.flatten().index_select(0, places))  # [B, D]
 
-        is_empty = (counts == 0)[:, None]  # [B, 1]
-        totals = weights.sum(dim=1, keepdim=True).masked_fill(is_empty, 1.0)
-        return torch.where(is_empty, self.empty, pooled / totals**self.exponent)
+def refuse_places(places: QueryPlaces | None) -> None:
+    """Check that there are none.
+
+    Raises:
+        ArgumentError: There are.
+    """
+    if places is not None:
+        raise ArgumentError(
+            "`places` must be None: only a gru or a transformer reads a history once for many "
+            "queries along it."
+        )

@@ -4,91 +4,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, get_args, get_origin
 
 from recsys.foundations import ConfigError, FormatError
-
-HISTORIES = ("none", "mean", "recency")
-HISTORY_TABLES = ("own", "shared")
-COMBINATIONS = ("sum", "concat")
-NORMS = ("none", "layer_norm", "batch_norm")
-
-
-@dataclass(frozen=True, kw_only=True)
-class UserTowerSpec:
-    """What the user tower reads and how it puts the pieces together.
-
-    Attributes:
-        use_id: Whether each user has a vector of its own.
-        id_dropout: Share of the users that training treats as unknown, so that the vector of
-            unknown users is trained.
-        features: Names of the user features read; None: all there are.
-        context: Names of the columns of the interaction itself (hour, device); None: all there are.
-        feature_dropout: Share of feature values that training treats as missing.
-        history: none | mean | recency: how the items of the history are pooled.
-        history_length: Items of the history looked at, the newest ones.
-        history_table: own | shared: a table of item vectors for histories, or the item tower's.
-        decay: Weight of an item against the next newer one, in (0, 1] (recency only).
-        exponent: Power of the sum of weights that divides the pooled sum, in [0, 1] (recency only;
-            the mean has 1).
-        history_dropout: Share of the history's items that training takes out.
-        combine: sum | concat: how id, features, context and history become one vector.
-        hidden: Width of each hidden layer; empty for none.
-        dropout: Share of the hidden values that training sets to zero.
-        norm: none | layer_norm | batch_norm, in the hidden layers.
-    """
-
-    use_id: bool = True
-    id_dropout: float = 0.1
-    features: tuple[str, ...] | None = None
-    context: tuple[str, ...] | None = None
-    feature_dropout: float = 0.1
-    history: str = "recency"
-    history_length: int = 50
-    history_table: str = "own"
-    decay: float = 0.9
-    exponent: float = 0.5
-    history_dropout: float = 0.3
-    combine: str = "sum"
-    hidden: tuple[int, ...] = ()
-    dropout: float = 0.0
-    norm: str = "none"
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        name = "model.user_tower"
-        _check_share(f"{name}.id_dropout", self.id_dropout)
-        _check_share(f"{name}.history.dropout", self.history_dropout)
-        _check_choice(f"{name}.history.encoder", self.history, HISTORIES)
-        _check_choice(f"{name}.history.table", self.history_table, HISTORY_TABLES)
-        _check_layers(self, name)
-        if self.history_length < 1:
-            raise ConfigError(
-                f"{name}.history.length must be at least 1, got {self.history_length}."
-            )
-        if not 0 < self.decay <= 1:
-            raise ConfigError(
-                f"{name}.history.decay must be above 0 and at most 1, got {self.decay}."
-            )
-        if not 0 <= self.exponent <= 1:
-            raise ConfigError(f"{name}.history.exponent must be from 0 to 1, got {self.exponent}.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ItemTowerSpec:
-    """What the item tower reads and how it puts the pieces together; as in `UserTowerSpec`."""
-
-    use_id: bool = True
-    id_dropout: float = 0.1
-    features: tuple[str, ...] | None = None
-    feature_dropout: float = 0.1
-    combine: str = "sum"
-    hidden: tuple[int, ...] = ()
-    dropout: float = 0.0
-    norm: str = "none"
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        name = "model.item_tower"
-        _check_share(f"{name}.id_dropout", self.id_dropout)
-        _check_layers(self, name)
+from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +50,12 @@ class ModelSpec:
                 "and model.temperature.maximum where the temperature is learned, "
                 f"got {start} for {low} to {high}."
             )
+        heads, encoder = self.user_tower.num_heads, self.user_tower.history
+        if encoder in ("attention", "transformer") and self.embedding_dim % heads != 0:
+            raise ConfigError(
+                f"model.embedding_dim must be a multiple of model.user_tower.history.num_heads, "
+                f"got {self.embedding_dim} for {heads}."
+            )
         shares_table = self.user_tower.history != "none"
         shares_table &= self.user_tower.history_table == "shared"
         if shares_table and not self.item_tower.use_id:
@@ -178,22 +100,3 @@ def _is_a(value: Any, wanted: Any) -> bool:
     if isinstance(value, bool) or wanted is bool:
         return isinstance(value, bool) and wanted is bool
     return isinstance(value, (int, float) if wanted is float else wanted)
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0 <= value < 1:
-        raise ConfigError(f"{name} must be at least 0 and below 1, got {value}.")
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
-
-
-def _check_layers(spec: UserTowerSpec | ItemTowerSpec, name: str) -> None:
-    _check_share(f"{name}: feature_dropout", spec.feature_dropout)
-    _check_share(f"{name}: dropout", spec.dropout)
-    _check_choice(f"{name}: combine", spec.combine, COMBINATIONS)
-    _check_choice(f"{name}: normalization", spec.norm, NORMS)
-    if any(width < 1 for width in spec.hidden):
-        raise ConfigError(f"{name}.hidden must hold widths of at least 1, got {list(spec.hidden)}.")

@@ -8,11 +8,13 @@ from torch import Tensor, nn
 
 from recsys.data import FeatureSchema, FeatureSpec, FeatureTable
 from recsys.foundations import ConfigError
+from recsys.models.build_history import build_history
 from recsys.models.embeddings import EmbeddingTable, IdRows
 from recsys.models.feature_encoder import FeatureEncoder
-from recsys.models.history_encoder import HistoryEncoder
+from recsys.models.history_encoder import QueryPlaces
 from recsys.models.mlp import build_mlp
-from recsys.models.spec import ItemTowerSpec, ModelSpec, UserTowerSpec
+from recsys.models.spec import ModelSpec
+from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
 
 
 class UserTower(nn.Module):
@@ -50,7 +52,7 @@ class UserTower(nn.Module):
         self.context = FeatureEncoder(
             read_context, dim, dropout=rate, init_std=init_std, sparse=sparse
         )
-        self.history = _build_history(tower, dim, init_std)
+        self.history = build_history(tower, dim, init_std)
         self.history_table = None
         if self.history is not None and tower.history_table == "own":
             self.history_table = EmbeddingTable(num_items, dim, init_std=init_std, sparse=sparse)
@@ -72,6 +74,8 @@ class UserTower(nn.Module):
         *,
         histories: Tensor,
         known: Tensor,
+        times: Tensor | None,
+        places: QueryPlaces | None,
         item_ids: EmbeddingTable | None,
     ) -> Tensor:
         """Embed users.
@@ -80,19 +84,23 @@ class UserTower(nn.Module):
             rows: [B], int64, -1 or num_users and above: unknown.
             features: B rows.
             context: B rows.
-            histories: [B, L], int64, item rows, newest first.
-            known: [B, L], bool, which entries of `histories` are items with a vector.
+            histories: [B, L], int64, item rows, newest first; [R, L] with places.
+            known: As `histories`, bool, which of its entries are items with a vector.
+            times: As `histories`, int64, µs, when they were met; None: not known of any.
+            places: Where the B queries stand in R histories; None: each has its own.
             item_ids: The item tower's id table, for a history that shares it.
 
         Returns:
-            [B, D].
+            [B, D], with M interests [B, M, D]: what else is read belongs to each of them.
         """
         pieces = [] if self.ids is None else [self.ids(self.rows(rows))]
         pieces += self.features(features, rows.device)
         pieces += self.context(context, rows.device)
         if self.history is not None:
             table = item_ids if self.history_table is None else self.history_table
-            pieces.append(self.history(histories, known, table))
+            read = self.history(histories, known, table, times=times, places=places)
+            pieces = [piece.unsqueeze(1) for piece in pieces] if read.dim() > 2 else pieces
+            pieces.append(read)
         return self.combine(pieces)  # type: ignore[no-any-return]
 
 
@@ -170,31 +178,20 @@ class Combine(nn.Module):
         self.layers = build_mlp(width, spec.hidden, dim, norm=spec.norm, dropout=spec.dropout)
 
     def forward(self, pieces: list[Tensor]) -> Tensor:
-        """Combine pieces of [B, D]: [B, D]."""
+        """Combine pieces of [B, D], or of [B, 1, D] and [B, M, D]: the widest of these shapes."""
+        shape = torch.broadcast_shapes(*(piece.shape for piece in pieces))
         if self.concat:
-            return self.layers(torch.cat(pieces, dim=1))  # type: ignore[no-any-return]
-        total = pieces[0]
-        for piece in pieces[1:]:
-            total = total + piece
-        return self.layers(total)  # type: ignore[no-any-return]
+            combined = torch.cat([piece.expand(shape) for piece in pieces], dim=-1)
+        else:
+            combined = pieces[0]
+            for piece in pieces[1:]:
+                combined = combined + piece
+        # Batch normalisation takes no more than two dimensions.
+        return self.layers(combined.flatten(0, -2)).view(shape)  # type: ignore[no-any-return]
 
 
 def _build_ids(num_ids: int, dim: int, init_std: float, sparse: bool) -> EmbeddingTable:
     return EmbeddingTable(num_ids + 1, dim, init_std=init_std, sparse=sparse)
-
-
-def _build_history(tower: UserTowerSpec, dim: int, init_std: float) -> HistoryEncoder | None:
-    if tower.history == "none":
-        return None
-    is_mean = tower.history == "mean"
-    return HistoryEncoder(
-        dim,
-        length=tower.history_length,
-        decay=1.0 if is_mean else tower.decay,
-        exponent=1.0 if is_mean else tower.exponent,
-        dropout=tower.history_dropout,
-        init_std=init_std,
-    )
 
 
 def _select(schema: FeatureSchema, names: tuple[str, ...] | None, key: str) -> list[FeatureSpec]:

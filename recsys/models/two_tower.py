@@ -15,6 +15,7 @@ from recsys.data import FeatureSchema, FeatureTable
 from recsys.foundations import ArgumentError, ConfigError, ShapeError, check_shape
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.feature_encoder import to_tensor
+from recsys.models.history_encoder import QueryPlaces
 from recsys.models.inputs import QueryInputs
 from recsys.models.spec import ModelSpec
 from recsys.models.temperature import FixedTemperature, LearnedTemperature
@@ -59,11 +60,27 @@ class TwoTower(nn.Module):
         """Items of a history that the model looks at; 0 if none."""
         return 0 if self.user_tower.history is None else self.user_tower.history.length
 
+    @property
+    def num_interests(self) -> int:
+        """Vectors of a query, of which the best matching one scores a candidate: M."""
+        return 1 if self.user_tower.history is None else self.user_tower.history.num_interests
+
+    @property
+    def uses_times(self) -> bool:
+        """Whether the model reads when the items of a history were met."""
+        return self.user_tower.history is not None and self.user_tower.history.uses_times
+
+    @property
+    def takes_places(self) -> bool:
+        """Whether the model reads a history once for many queries along it."""
+        return self.user_tower.history is not None and self.user_tower.history.is_causal
+
     def embed_queries(self, inputs: QueryInputs) -> Tensor:
-        """Embed queries: [B, E], on the model's device.
+        """Embed queries: [B, E], with M interests [B, M, E], on the model's device.
 
         Raises:
-            ArgumentError: A history holds a row that is no item.
+            ArgumentError: A history holds a row that is no item, or there are places and the model
+                takes none.
         """
         num_items = self.item_tower.rows.num_ids
         histories = inputs.histories[:, : self.history_length]
@@ -78,12 +95,46 @@ class TwoTower(nn.Module):
             inputs.context,
             histories=item_rows,
             known=self.item_tower.rows.known(item_rows),
+            times=self._times(inputs),
+            places=self._places(inputs),
             item_ids=self.item_tower.ids,
-        )  # [B, D]
+        )  # [B, D] or [B, M, D]
         embeddings = self._scaled(embeddings)
         if not self.spec.item_bias:
             return embeddings
-        return torch.cat([embeddings, torch.ones_like(embeddings[:, :1])], dim=1)
+        return torch.cat([embeddings, torch.ones_like(embeddings[..., :1])], dim=-1)
+
+    def _times(self, inputs: QueryInputs) -> Tensor | None:
+        if inputs.times is None or not self.uses_times:
+            return None
+        return to_tensor(inputs.times[:, : self.history_length], self.device, torch.int64)
+
+    def _places(self, inputs: QueryInputs) -> QueryPlaces | None:
+        places, width = inputs.places, inputs.histories.shape[1]
+        if places is None:
+            return None
+        if not self.takes_places:
+            raise ArgumentError(
+                "`places` must be None: no gru and no transformer reads the histories."
+            )
+        if width > self.history_length:
+            raise ShapeError(
+                f"`histories` must have at most {self.history_length} columns where there are "
+                f"places, got {width}."
+            )
+        for name, values, bound in (
+            ("rows", places.rows, len(inputs.histories)),
+            ("skipped", places.skipped, width + 1),
+        ):
+            if values.size and not (values.min() >= 0 and values.max() < bound):
+                raise ArgumentError(
+                    f"`places.{name}` must be at least 0 and below {bound}, "
+                    f"got {values.min()} to {values.max()}."
+                )
+        rows, skipped = (
+            to_tensor(values, self.device, torch.int64) for values in (places.rows, places.skipped)
+        )
+        return QueryPlaces(rows, skipped)
 
     def embed_candidates(self, rows: NDArray[np.int64] | Tensor, features: FeatureTable) -> Tensor:
         """Embed candidates: [C, E], on the model's device.
@@ -108,7 +159,7 @@ class TwoTower(nn.Module):
         if not self.spec.normalize:
             return embeddings
         # The small number keeps the gradient finite at zero; at length 1 it is below rounding.
-        squares = embeddings.square().sum(dim=1, keepdim=True)
+        squares = embeddings.square().sum(dim=-1, keepdim=True)
         return embeddings * torch.rsqrt(squares + 1e-8)
 
     @torch.no_grad()

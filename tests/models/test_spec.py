@@ -47,8 +47,9 @@ def test_something_else_than_a_specification_is_refused(value: Any) -> None:
     ("settings", "words"),
     [
         (
-            {"history": "gru"},
-            "user_tower.history.encoder must be one of none, mean, recency, got 'gru'",
+            {"history": "lstm"},
+            "user_tower.history.encoder must be one of none, mean, recency, attention, gru, "
+            "transformer, got 'lstm'",
         ),
         ({"history_table": "both"}, "user_tower.history.table must be one of own, shared"),
         ({"history_length": 0}, "user_tower.history.length must be at least 1, got 0"),

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from recsys.models import EmbeddingTable
-from recsys.models.history_encoder import HistoryEncoder
+from recsys.models.pooled_history import PooledHistory
 
 
 def make_encoder(
@@ -17,8 +17,8 @@ def make_encoder(
     decay: float = 0.5,
     exponent: float = 0.5,
     dropout: float = 0.0,
-) -> HistoryEncoder:
-    return HistoryEncoder(
+) -> PooledHistory:
+    return PooledHistory(
         2, length=length, decay=decay, exponent=exponent, dropout=dropout, init_std=1.0
     )
 
@@ -31,7 +31,7 @@ def make_table() -> EmbeddingTable:
     return table
 
 
-def pool(encoder: HistoryEncoder, rows: list[list[int]], table: EmbeddingTable) -> Tensor:
+def pool(encoder: PooledHistory, rows: list[list[int]], table: EmbeddingTable) -> Tensor:
     histories = torch.tensor(rows)
     pooled: Tensor = encoder(histories, histories >= 0, table)
     return pooled

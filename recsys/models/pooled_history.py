@@ -1,0 +1,83 @@
+"""The items of a history as one vector: their weighted sum.
+
+Dimensions: B users, L items in a history, D embedding width.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from recsys.models.embeddings import EmbeddingTable
+from recsys.models.history_encoder import QueryPlaces, refuse_places
+
+
+class PooledHistory(nn.Module):
+    """Pool the items of a history, the newest weighing most.
+
+    The item of age a (0: the newest) weighs w = decay^a, and
+
+        pooled = sum(w · vector[item]) / sum(w)^exponent.
+
+    Exponent 1 is the weighted mean; with decay 1 it is the plain mean. A smaller exponent lets
+    longer histories give longer vectors. Padding enters neither sum, nor does an item that dropout
+    takes out in training; ages count positions, so the others keep theirs. A history with nothing
+    left is a learned vector of its own.
+
+    Args:
+        dim: D.
+        length: Items looked at, the newest ones.
+        decay: In (0, 1].
+        exponent: In [0, 1].
+        dropout: Share of the items that training takes out.
+        init_std: Standard deviation of the first values of the empty history's vector.
+    """
+
+    weights: Tensor
+    num_interests = 1
+    is_causal = False
+    uses_times = False
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        length: int,
+        decay: float,
+        exponent: float,
+        dropout: float,
+        init_std: float,
+    ) -> None:
+        super().__init__()
+        self.length, self.exponent, self.dropout = length, exponent, dropout
+        weights = decay ** torch.arange(length, dtype=torch.float64)
+        self.register_buffer("weights", weights.float(), persistent=False)  # [length]
+        self.empty = nn.Parameter(torch.randn(dim) * init_std)
+
+    def forward(
+        self,
+        histories: Tensor,
+        known: Tensor,
+        table: EmbeddingTable,
+        *,
+        times: Tensor | None = None,  # noqa: ARG002 - the common call
+        places: QueryPlaces | None = None,
+    ) -> Tensor:
+        """Pool histories; see `HistoryEncoder`."""
+        refuse_places(places)
+        histories, known = histories[:, : self.length], known[:, : self.length]
+        # A weight that float32 cannot hold is no weight: such an item is as good as not there.
+        weights = self.weights[: histories.shape[1]]  # [L]
+        kept = known & (weights > torch.finfo(weights.dtype).tiny)
+        if self.training and self.dropout > 0:
+            kept = kept & (torch.rand(kept.shape, device=kept.device) >= self.dropout)
+        weights = weights * kept  # [B, L]
+
+        # Only what is kept is looked up: an entry of weight 0 would still touch its row.
+        counts = kept.sum(dim=1)  # [B]
+        offsets = counts.cumsum(dim=0) - counts
+        slots = kept.flatten().nonzero().squeeze(1)
+        rows = histories.flatten().index_select(0, slots)
+        pooled = table.bag(rows, offsets, weights.flatten().index_select(0, slots))  # [B, D]
+
+        is_empty = (counts == 0)[:, None]  # [B, 1]
+        totals = weights.sum(dim=1, keepdim=True).masked_fill(is_empty, 1.0)
+        return torch.where(is_empty, self.empty, pooled / totals**self.exponent)
