@@ -223,6 +223,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"evaluation.k": [0, 5]}, "evaluation.k must hold numbers of at least 1, got [0, 5]."),
         ({"evaluation.num_bootstrap": 0}, "evaluation.num_bootstrap must be at least 1, got 0."),
         ({"evaluation.confidence": 1}, "evaluation.confidence must lie between 0 and 1, got 1.0."),
+        (
+            {"evaluation.popularity_alphas": [0.5, 11]},
+            "evaluation.popularity_alphas must lie between -10 and 10, got 11.0.",
+        ),
         ({"tracking": "mlflow", "tracking.uri": ""}, "tracking.uri must not be empty."),
         (
             {"tracking": "mlflow", "tracking.experiment": ""},
@@ -346,6 +350,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"bundle": "b"}, "output must be given: output="),
         ({"bundle": "b", "output": "x", "k": 0}, "k must be at least 1, got 0."),
         ({"bundle": "b", "output": ""}, "output must not be empty."),
+        (
+            {"bundle": "b", "output": "x", "popularity_alpha": -10.5},
+            "popularity_alpha must lie between -10 and 10, got -10.5.",
+        ),
         ({"bundle": "b", "output": "x", "exclude_seen": "some"}, "exclude_seen: Value 'some'"),
         ({"bundle": "b", "output": "x", "timestamp_unit": "h"}, "timestamp_unit must be one of"),
         ({"bundle": "b", "output": "x", "on_bad_rows": "x"}, "on_bad_rows must be one of error"),
@@ -363,6 +371,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"port": 80}, "bundle must be given: bundle="),
         ({"bundle": "b", "port": 70_000}, "port must lie between 0 and 65535, got 70000."),
         ({"bundle": "b", "max_k": 0}, "max_k must be at least 1, got 0."),
+        (
+            {"bundle": "b", "popularity_alpha": "nan"},
+            "popularity_alpha must lie between -10 and 10",
+        ),
     ],
     "baselines": [
         ({"validate_at": 0}, "validate_at must be at least 1, got 0."),

@@ -1,11 +1,12 @@
 """The report for people: the terminal table and the pictures."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from recsys.evaluation import Estimate, Report, Slice, report_text, write_plots
+from recsys.evaluation import DialPoint, Estimate, Report, Slice, report_text, write_plots
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -36,9 +37,23 @@ def make_report(*, model: bool = True) -> Report:
                 Slice("6-20", 7, 8, both, (6, 20)),
             ],
         },
+        popularity_dial=[make_point(0.0), make_point(0.25), make_point(1.0)],
         warnings=("many scores are equal",),
         **common,  # type: ignore[arg-type]
     )
+
+
+def make_point(alpha: float) -> DialPoint:
+    """Make a setting that takes alpha / 10 from the recall and covers alpha / 5 more."""
+    recall = 0.2 - alpha / 10
+    metrics = {"recall_at_10": Estimate(recall, recall - 0.02, recall + 0.03)}
+    metrics |= {
+        "ndcg_at_10": Estimate(0.11, 0.1, 0.12),
+        "coverage_at_10": Estimate(0.5 + alpha / 5),
+    }
+    metrics |= {"popularity_percentile_at_10": Estimate(0.875, 0.87, 0.88)}
+    change = {"recall_at_10": Estimate(-alpha / 10, -alpha / 9, -alpha / 11)}
+    return DialPoint(alpha=alpha, metrics=metrics, difference=change if alpha else {})
 
 
 def test_the_table_shows_values_intervals_baseline_difference_and_index() -> None:
@@ -53,6 +68,18 @@ def test_the_table_shows_values_intervals_baseline_difference_and_index() -> Non
     assert "10 (90 to 1,500)" in text
     assert "Warning: many scores are equal" in text
     assert "95%" in text
+
+
+def test_the_table_of_the_dial_has_a_row_a_setting() -> None:
+    lines = report_text(make_report()).splitlines()
+    start = next(number for number, line in enumerate(lines) if "Popularity dial" in line)
+    found = [line for line in lines[start:] if "0.8750" in line]
+    assert len(found) == 3
+    for said in ("0.25", "0.1750 [0.1550, 0.2050]", "-0.0250 [-0.0278, -0.0227]", "0.5500"):
+        assert said in found[1]
+    assert "0.2000 [0.1800, 0.2300]" in found[0]
+    assert "-" not in found[0]  # nothing to compare with
+    assert "Popularity dial" not in report_text(replace(make_report(), popularity_dial=[]))
 
 
 def test_lists_without_a_model_have_one_column_of_values() -> None:
@@ -71,6 +98,7 @@ def test_every_picture_is_written(tmp_path: Path) -> None:
         "recall_at_k.png",
         "recall_by_popularity_decile.png",
         "recall_by_user_activity.png",
+        "popularity_dial.png",
         "training_curves.png",
     ]
     assert all(path.read_bytes().startswith(PNG) for path in paths)

@@ -24,6 +24,24 @@ def test_an_outside_evaluator_finds_the_reports_recall(
     assert np.mean(recalls) == pytest.approx(report["metrics"]["recall_at_10"], abs=1e-12)
 
 
+@pytest.mark.parametrize("alpha", [0.25, 1.0])
+def test_an_outside_evaluator_finds_what_the_report_says_of_the_popularity_dial(
+    trained: Any, alpha: float, tmp_path: Path, recommend_to: Any, events_of: Any, dataset_of: Any
+) -> None:
+    lists = recommend_to(tmp_path / "top.parquet", trained.bundle, k=10, popularity_alpha=alpha)
+    truth = events_of(dataset_of(trained.bundle), "test").groupby("user_id")["item_id"].agg(set)
+    lists = lists[lists["user_id"].isin(truth.index)]
+    given = lists.groupby("user_id")["item_id"].agg(set)
+    recalls = [len(relevant & given[user]) / len(relevant) for user, relevant in truth.items()]
+    report = json.loads((trained.folder / "report.json").read_text())
+    points = {point["alpha"]: point["metrics"] for point in report["popularity_dial"]}
+    assert list(points) == [0.0, 0.25, 0.5, 1.0]
+    assert np.mean(recalls) == pytest.approx(points[alpha]["recall_at_10"], abs=1e-12)
+    shown = lists["item_id"].nunique() / report["counts"]["num_items"]
+    assert shown == pytest.approx(points[alpha]["coverage_at_10"], abs=1e-12)
+    assert points[alpha]["mean_popularity_at_10"] < points[0.0]["mean_popularity_at_10"]
+
+
 def test_the_lists_have_the_columns_that_are_promised(
     trained: Any, tmp_path: Path, recommend_to: Any
 ) -> None:

@@ -32,7 +32,7 @@ def test_train_leaves_a_bundle_a_report_plots_and_checkpoints(trained: Any) -> N
         *("run.json", "report.json", "per_user.parquet", "bundle/manifest.json"),
         *("checkpoints/last/state.json", "checkpoints/best/state.json"),
         *("plots/recall_at_k.png", "plots/training_curves.png"),
-        "plots/recall_by_popularity_decile.png",
+        *("plots/recall_by_popularity_decile.png", "plots/popularity_dial.png"),
     }
     assert not [name for name in names if ".tmp-" in name or name.endswith((".pkl", ".pt"))]
     for plot in (trained.folder / "plots").iterdir():
