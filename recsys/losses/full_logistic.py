@@ -1,6 +1,7 @@
 """Logistic regression over the whole catalogue: one binary classification a candidate.
 
-Dimensions: B queries, T positives a query, C candidates in the catalogue, D embedding width.
+Dimensions: B queries, T positives a query, or P of all queries, C candidates in the catalogue, D
+embedding width.
 """
 
 import torch
@@ -9,10 +10,10 @@ from torch import Tensor
 from recsys.foundations import check_positive
 from recsys.losses import softmax_core as core
 from recsys.losses.blocks import Blocks
-from recsys.losses.catalogue_logits import compute_catalogue_logits
+from recsys.losses.catalogue_logits import CatalogueLogits, compute_catalogue_logits
 from recsys.losses.removal import Removal
 from recsys.losses.sigmoid_core import positive_cross_entropy
-from recsys.losses.softplus_sum import softplus_sum
+from recsys.losses.softplus_sum import softplus, softplus_sum
 
 
 def full_logistic_loss(
@@ -25,6 +26,7 @@ def full_logistic_loss(
     positive_target: float = 1.0,
     catalogue_biases: Tensor | None = None,
     catalogue_mask: Tensor | None = None,
+    query_rows: Tensor | None = None,
     row_block_size: int = 256,
     catalogue_block_size: int = 4096,
 ) -> Tensor:
@@ -47,16 +49,21 @@ def full_logistic_loss(
         catalogue_biases: [C]; part of the score. None: no bias.
         catalogue_mask: [B, C], bool; True is considered. Positives are, whatever it says. None:
             all are considered.
+        query_rows: [P], int64, in [0, B): the query that chose each positive, where `positive_rows`
+            and `positive_weights` are [P] and the loss is of each positive; the sum over the
+            catalogue is then computed once a query, however many positives it has. Not with a
+            mask. None: row b is of query b.
         row_block_size: Queries in a block of logits; the result does not depend on it.
         catalogue_block_size: Candidates in a block, likewise.
 
     Returns:
-        [B], float32 or wider, in nats; not reduced. It grows with C.
+        [B], or [P] with `query_rows`, float32 or wider, in nats; not reduced. It grows with C.
 
     Raises:
-        ShapeError: Two arguments disagree in B, T, C or D.
-        ArgumentError: `temperature` or a block size is not above 0, or `positive_target` is out of
-            range.
+        ShapeError: Two arguments disagree in B, T, P, C or D.
+        ArgumentError: `temperature` or a block size is not above 0, `positive_target` is out of
+            range, a row is none of the catalogue or of the queries, or there are both a mask and
+            `query_rows`.
 
     Source:
         "Candidate sampling algorithms reference", TensorFlow, 2016.
@@ -72,15 +79,25 @@ def full_logistic_loss(
             positive_weights=positive_weights,
             catalogue_biases=catalogue_biases,
             catalogue_mask=catalogue_mask,
+            query_rows=query_rows,
         )
         positives = positive_cross_entropy(
             logits.positive_logits, logits.positive_weights, positive_target
         )
-        own_rows = core.drop_padding(logits.positive_rows, logits.positive_weights)
-        return positives + softplus_sum(
-            logits.queries,
-            logits.catalogue,
-            logits.offsets,
-            Removal(logits.all_rows(), own_rows, None, catalogue_mask),
-            blocks=Blocks(row_block_size, catalogue_block_size),
+        blocks = Blocks(row_block_size, catalogue_block_size)
+        return positives + _sum_over_rest(logits, catalogue_mask, blocks)
+
+
+def _sum_over_rest(
+    logits: CatalogueLogits, catalogue_mask: Tensor | None, blocks: Blocks
+) -> Tensor:
+    """Sum ``log(1 + exp(logit))`` over all candidates but the row's positives: [P]."""
+    own_rows = core.drop_padding(logits.positive_rows, logits.positive_weights)
+    if logits.query_rows is None:
+        removal = Removal(logits.all_rows(), own_rows, None, catalogue_mask)
+        return softplus_sum(
+            logits.queries, logits.catalogue, logits.offsets, removal, blocks=blocks
         )
+    sums = softplus_sum(logits.queries, logits.catalogue, logits.offsets, None, blocks=blocks)
+    of_positives = softplus(logits.positive_logits).masked_fill(own_rows < 0, 0)
+    return logits.by_row(sums) - of_positives.sum(dim=1)

@@ -1,6 +1,7 @@
 """Softmax over the whole catalogue, exactly.
 
-Dimensions: B queries, T positives a query, C candidates in the catalogue, D embedding width.
+Dimensions: B queries, T positives a query, or P of all queries, C candidates in the catalogue, D
+embedding width.
 """
 
 import torch
@@ -22,6 +23,7 @@ def full_softmax_loss(
     positive_weights: Tensor | None = None,
     catalogue_biases: Tensor | None = None,
     catalogue_mask: Tensor | None = None,
+    query_rows: Tensor | None = None,
     row_block_size: int = 256,
     catalogue_block_size: int = 4096,
 ) -> Tensor:
@@ -40,15 +42,20 @@ def full_softmax_loss(
         catalogue_biases: [C]; part of the score. None: no bias.
         catalogue_mask: [B, C], bool; True is considered. Positives stand in Z whatever it says.
             None: all are considered.
+        query_rows: [P], int64, in [0, B): the query that chose each positive, where `positive_rows`
+            and `positive_weights` are [P] and the loss is of each positive; the sum over the
+            catalogue is then computed once a query, however many positives it has. Not with a
+            mask. None: row b is of query b.
         row_block_size: Queries in a block of logits; the result does not depend on it.
         catalogue_block_size: Candidates in a block, likewise.
 
     Returns:
-        [B], float32 or wider, in nats; not reduced.
+        [B], or [P] with `query_rows`, float32 or wider, in nats; not reduced.
 
     Raises:
-        ShapeError: Two arguments disagree in B, T, C or D.
-        ArgumentError: `temperature` or a block size is not above 0.
+        ShapeError: Two arguments disagree in B, T, P, C or D.
+        ArgumentError: `temperature` or a block size is not above 0, a row is none of the
+            catalogue or of the queries, or there are both a mask and `query_rows`.
     """
     check_positive("row_block_size", row_block_size)
     check_positive("catalogue_block_size", catalogue_block_size)
@@ -61,6 +68,7 @@ def full_softmax_loss(
             positive_weights=positive_weights,
             catalogue_biases=catalogue_biases,
             catalogue_mask=catalogue_mask,
+            query_rows=query_rows,
         )
         log_z = log_partition(
             logits.queries,
@@ -69,7 +77,7 @@ def full_softmax_loss(
             None if catalogue_mask is None else _remove_masked(logits, catalogue_mask),
             blocks=Blocks(row_block_size, catalogue_block_size),
         )  # [B]
-        losses = log_z[:, None] - logits.positive_logits  # [B, T]
+        losses = logits.by_row(log_z)[:, None] - logits.positive_logits  # [P, T]
         if logits.positive_weights is None:
             return losses.mean(dim=1)
         return (losses * logits.positive_weights).sum(dim=1)

@@ -73,7 +73,7 @@ class CountMinPopularity:
         tables = torch.arange(self._hashing.num_tables).view(-1, *[1] * rows.ndim)
         return self._counts[tables, self._hashing.buckets(rows)].amin(dim=0)
 
-    def log_rate(self, rows: Tensor, num_positives: int) -> Tensor:
+    def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
         """Give the log of the expected count among that many positives: as `rows`, float64."""
         total = self._num_positives + self._initial_count * self._num_candidates
         log_count = math.log(num_positives) if num_positives > 0 else -math.inf

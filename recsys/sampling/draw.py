@@ -23,11 +23,15 @@ class DrawRequest:
         last_rows: [B], int64: the newest item of each query's history, -1 where there is none.
             None: not known; a sampler that needs it says so.
         query_embeddings: [B, E], float, without a gradient; None: not known.
+        groups: [B], int64: positives of one group stand in the batch together by construction, as
+            the events of one user; only those of other groups are draws for a row. None: the
+            positives were drawn one by one.
     """
 
     positive_rows: Tensor
     last_rows: Tensor | None = None
     query_embeddings: Tensor | None = None
+    groups: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Check that the shapes agree, and that rows are rows."""
@@ -40,6 +44,9 @@ class DrawRequest:
         if self.query_embeddings is not None:
             check_shape("query_embeddings", self.query_embeddings, batch, None)
             check_floats("query_embeddings", self.query_embeddings)
+        if self.groups is not None:
+            check_shape("groups", self.groups, batch)
+            check_integers("groups", self.groups)
 
     def take(self, queries: Tensor) -> "DrawRequest":
         """Give the request of some queries only: [b], int64, on the CPU."""
@@ -48,6 +55,7 @@ class DrawRequest:
             self.positive_rows[queries],
             None if self.last_rows is None else self.last_rows[queries],
             None if embeddings is None else embeddings[queries.to(embeddings.device)],
+            None if self.groups is None else self.groups[queries],
         )
 
 
@@ -110,7 +118,9 @@ class Draw:
             the catalogue. S itself where S does not depend on chance.
         own_columns: [B], int64: the column that holds the query's own positive because it is the
             positive (in-batch draws), not by accident; it leaves its row in every form of the loss.
-            None: no such columns.
+            With `DrawRequest.groups` the columns of all positives of the query's group leave it:
+            that is for whoever computes the loss to mask, and Q counts on it. None: no such
+            columns.
         stored: Vectors of some columns, to be used in place of the tower's; None: of none.
         num_shared: Where `rows` is [B, S]: so many first columns are the same for every query, so
             that they need not be embedded B times.

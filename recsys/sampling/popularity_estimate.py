@@ -15,7 +15,7 @@ from recsys.sampling.popularity import popularity_probabilities
 class Popularity(Protocol):
     """The rate at which the loader emits each candidate as a positive, known or estimated."""
 
-    def log_rate(self, rows: Tensor, num_positives: int) -> Tensor:
+    def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
         """Give the log of the expected count among that many positives: as `rows`, float64."""
         ...
 
@@ -50,7 +50,7 @@ class ExactPopularity:
         self.num_candidates = len(probabilities)
         self._log_probabilities = torch.from_numpy(probabilities).log()  # log 0 is -inf: Q = 0
 
-    def log_rate(self, rows: Tensor, num_positives: int) -> Tensor:
+    def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
         """Give ``log(n * count / sum(counts))``: as `rows`, float64; -inf for 0."""
         check_rows("rows", rows, self.num_candidates)
         log_count = math.log(num_positives) if num_positives > 0 else -math.inf

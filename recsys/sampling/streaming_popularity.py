@@ -85,7 +85,7 @@ class StreamingPopularity:
         gap = self._gap[self._places(rows)].amax(dim=0)
         return torch.where(gap > 0, 1 / gap, math.nan)
 
-    def log_rate(self, rows: Tensor, num_positives: int) -> Tensor:
+    def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
         """Give the log of the expected count among that many positives: as `rows`, float64.
 
         An item not seen yet is expected once in `initial_gap` steps of the mean size so far. A gap

@@ -32,6 +32,13 @@ from recsys.training.sampled_objective import SampledObjective
 from recsys.training.schedules import Schedule, build_schedule
 from recsys.training.update import update
 from recsys.training.validation import Validator
+from recsys.training.warm_start import (
+    FreshStart,
+    Start,
+    StartingPoint,
+    WarmStart,
+    start_from_bundle,
+)
 
 __all__ = [
     "TABLE_OPTIMIZERS",
@@ -40,6 +47,7 @@ __all__ = [
     "ExactImportance",
     "FitResult",
     "FitSettings",
+    "FreshStart",
     "ImportanceObjective",
     "KnownPositives",
     "Learner",
@@ -56,9 +64,12 @@ __all__ = [
     "SampledLoss",
     "SampledObjective",
     "Schedule",
+    "Start",
+    "StartingPoint",
     "Trainable",
     "TrainingRun",
     "Validator",
+    "WarmStart",
     "build_optimizers",
     "build_schedule",
     "choose_device",
@@ -70,6 +81,7 @@ __all__ = [
     "needs_sparse_gradients",
     "sampled_losses",
     "scores_of",
+    "start_from_bundle",
     "takes_weight_decay",
     "update",
 ]

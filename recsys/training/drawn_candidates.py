@@ -15,12 +15,13 @@ from recsys.sampling import Draw, DrawRequest, StoredVectors
 
 
 def request_draw(batch: TrainingBatch, query_embeddings: Tensor) -> DrawRequest:
-    """Say what a draw for the batch may depend on."""
-    histories = batch.histories
+    """Say what a draw for the batch, which has a query for each positive, may depend on."""
+    knows_items = batch.histories.shape[1] > 0
     return DrawRequest(
         positive_rows=torch.from_numpy(batch.positives),
-        last_rows=torch.from_numpy(histories[:, 0].copy()) if histories.shape[1] else None,
+        last_rows=torch.from_numpy(batch.newest_items()) if knows_items else None,
         query_embeddings=query_embeddings.detach(),
+        groups=torch.from_numpy(batch.positive_users) if batch.is_grouped else None,
     )
 
 

@@ -23,6 +23,7 @@ from recsys.models import TwoTower
 from recsys.sampling import Draw, Sampler, draw
 from recsys.training.drawn_candidates import embed_rows, request_draw
 from recsys.training.epoch_means import EpochMeans
+from recsys.training.expand_queries import expand_queries
 from recsys.training.objective import Catalogue
 from recsys.training.state_parts import join_parts, split_parts
 
@@ -127,6 +128,7 @@ class ImportanceObjective:
         generator: torch.Generator,
     ) -> Tensor:
         """Compute the loss of each row: [B]."""
+        query_embeddings, batch = expand_queries(query_embeddings, batch)
         request = request_draw(batch, query_embeddings)
         positives = embed_rows(model, self._catalogue.features, request.positive_rows)
         blocks = _Blocks(model, self._catalogue.features, query_embeddings, positives)

@@ -1,6 +1,7 @@
 """What is minimised: the protocol, and the losses over the whole catalogue.
 
-Dimensions: B rows in the batch, C candidates in the catalogue, E output width of the towers.
+Dimensions: Q queries in the batch, P positives, C candidates in the catalogue, E output width of the
+towers.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from recsys.sampling import check_no_state
 
 
 class Objective(Protocol):
-    """Compute the loss of each row of a batch."""
+    """Compute the loss of each positive of a batch."""
 
     def losses(
         self,
@@ -24,7 +25,7 @@ class Objective(Protocol):
         batch: TrainingBatch,
         generator: torch.Generator,
     ) -> Tensor:
-        """Give [B], in nats; query_embeddings [B, E]. What learns from a step learns here."""
+        """Give [P], in nats, from queries [Q, E]. What learns from a step learns here."""
         ...
 
     def start_epoch(self) -> None:
@@ -54,8 +55,9 @@ class CatalogueLoss(Protocol):
         *,
         positive_rows: Tensor,
         temperature: float | Tensor,
+        query_rows: Tensor | None,
     ) -> Tensor:
-        """Give [B] from [B, E] queries, [C, E] candidates and [B] positives."""
+        """Give [P] from [Q, E] queries, [C, E] candidates, [P] positives and their [P] queries."""
         ...
 
 
@@ -63,7 +65,7 @@ class CatalogueObjective:
     """A loss over the whole catalogue; the item tower runs for all of it at every step.
 
     Args:
-        loss: Of each row.
+        loss: Of each positive; it is given each query once, however many positives that has.
         item_features: [C] rows.
     """
 
@@ -77,12 +79,14 @@ class CatalogueObjective:
         batch: TrainingBatch,
         generator: torch.Generator,  # noqa: ARG002
     ) -> Tensor:
-        """Embed the catalogue and compute the exact loss of each row."""
+        """Embed the catalogue and compute the exact loss of each positive."""
+        device, queries = query_embeddings.device, batch.query_rows
         return self._loss(
             query_embeddings,
             self._catalogue.embed(model),
-            positive_rows=torch.from_numpy(batch.positives).to(query_embeddings.device),
+            positive_rows=torch.from_numpy(batch.positives).to(device),
             temperature=model.temperature(),
+            query_rows=None if queries is None else torch.from_numpy(queries).to(device),
         )
 
     def start_epoch(self) -> None:

@@ -40,6 +40,9 @@ def log_outcome(
     else:
         part = report.about["part"]
         metrics = {f"{part}_{name}": value for name, value in report.flat_metrics().items()}
+        if report.warm_start is not None:
+            flat = report.warm_start.flat_metrics()
+            metrics |= {f"warm_start_{name}": value for name, value in flat.items()}
         tracker.log_metrics(metrics, step=result.best_epoch)
         for file in write_results(report, run_dir, result.records):
             tracker.log_artifact(file, "report")

@@ -14,6 +14,7 @@ from recsys.data import FeatureTable, TrainingBatch
 from recsys.losses import monte_carlo_loss
 from recsys.models import TwoTower
 from recsys.training.epoch_means import EpochMeans
+from recsys.training.expand_queries import expand_queries
 from recsys.training.objective import Catalogue
 from recsys.training.state_parts import join_parts, split_parts
 
@@ -42,6 +43,7 @@ class ReferenceObjective:
         generator: torch.Generator,
     ) -> Tensor:
         """Compute the surrogate of each row: [B]."""
+        query_embeddings, batch = expand_queries(query_embeddings, batch)
         weighed = self._weigh(
             model, query_embeddings, torch.from_numpy(batch.positives), self._catalogue, generator
         )

@@ -15,6 +15,7 @@ from recsys.models import TwoTower
 from recsys.sampling import Draw, Popularity, Sampler, check_no_state, draw
 from recsys.training.drawn_candidates import embed_drawn, request_draw
 from recsys.training.epoch_means import EpochMeans
+from recsys.training.expand_queries import expand_queries
 from recsys.training.known_positives import KnownPositives
 from recsys.training.sampled_losses import SampledLoss, SampledTerms
 from recsys.training.state_parts import join_parts, split_parts
@@ -54,6 +55,7 @@ class SampledObjective:
         generator: torch.Generator,
     ) -> Tensor:
         """Compute the loss of each row: [B]."""
+        query_embeddings, batch = expand_queries(query_embeddings, batch)
         positive_rows = torch.from_numpy(batch.positives)
         drawn = draw(self._sampler, request_draw(batch, query_embeddings), generator)
         embedded = embed_drawn(model, self._features, positive_rows, drawn)
@@ -120,10 +122,10 @@ class _Step:
         self, queries: Tensor, positives: Tensor, sampled: SampledEmbeddings, drawn: Draw
     ) -> SampledTerms:
         """Gather the terms of a loss, on the device of the queries."""
-        device, mask = queries.device, None
+        device, mask = queries.device, self._find_drawn(drawn)
         if self.known is not None:
             others = self.known.find_others(self.batch.users, self.positive_rows, drawn.rows)
-            mask = others.logical_not().to(device)
+            mask = others.logical_not_() if mask is None else mask.logical_and(~others)
         temperature = self.model.temperature()
         return SampledTerms(
             query_embeddings=queries,
@@ -136,8 +138,20 @@ class _Step:
             num_draws=drawn.num_draws,
             temperature=temperature if queries.requires_grad else temperature.detach(),
             own_columns=None if drawn.own_columns is None else drawn.own_columns.to(device),
-            sampled_mask=mask,
+            sampled_mask=None if mask is None else mask.to(device),
         )
+
+    def _find_drawn(self, drawn: Draw) -> Tensor | None:
+        """Find the columns that are draws for each row: [B, S], bool; None: all but its own.
+
+        The positives of the row's user stand in a grouped batch because they are the user's.
+        """
+        if drawn.own_columns is None or not self.batch.is_grouped:
+            return None
+        users = torch.from_numpy(self.batch.users)
+        mask = torch.ones(len(users), drawn.rows.shape[-1], dtype=torch.bool)
+        mask[:, drawn.own_columns] = users[:, None] != users
+        return mask
 
 
 def _detach(embeddings: SampledEmbeddings) -> SampledEmbeddings:

@@ -10,6 +10,7 @@ from recsys.evaluation import (
     CatalogueSoftmax,
     EvaluationQueries,
     build_queries,
+    choose_candidates,
     embed_queries,
     quick_metrics,
 )
@@ -32,13 +33,25 @@ class Validator:
         k: List length.
         max_users: At most so many users, drawn by seed; None: all.
         seed: Of that draw.
+        candidates: What is ranked: "all" or "cold", as in `evaluate_retrieval`.
+
+    Raises:
+        DataError: "cold", and no item of the validation part is.
     """
 
     def __init__(
-        self, dataset: PreparedDataset, *, k: int, max_users: int | None, seed: int
+        self,
+        dataset: PreparedDataset,
+        *,
+        k: int,
+        max_users: int | None,
+        seed: int,
+        candidates: str = "all",
     ) -> None:
         self.k, self._dataset = k, dataset
         queries = build_queries(dataset, "validation")
+        if len(queries):
+            self._ranked = choose_candidates(dataset, queries, candidates)
         if max_users is not None and max_users < len(queries):
             chosen = make_numpy_generator(seed, "validation").permutation(len(queries))[:max_users]
             queries = queries.take(np.sort(chosen))
@@ -69,6 +82,7 @@ class Validator:
             ks=[self.k],
             exclude_seen=dataset.exclude_seen,
             softmax=CatalogueSoftmax(vectors, float(model.temperature().detach())),
+            ranked=self._ranked,
         )
         names = recall, "log_likelihood", "perplexity", "num_scored_events", "num_unknown_events"
         return {name: metrics[name] for name in names if name in metrics}
