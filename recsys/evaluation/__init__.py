@@ -19,6 +19,11 @@ from recsys.evaluation.report import Report
 from recsys.evaluation.results import print_report, write_results
 from recsys.evaluation.slices import Slice, popularity_deciles
 from recsys.evaluation.table import report_table, report_text
+from recsys.evaluation.warm_start_report import (
+    WarmStartReport,
+    compare_before_after,
+    mean_values,
+)
 
 __all__ = [
     "CatalogueSoftmax",
@@ -35,7 +40,9 @@ __all__ = [
     "Report",
     "Resampling",
     "Slice",
+    "WarmStartReport",
     "build_queries",
+    "compare_before_after",
     "compare_rankers",
     "compare_reports",
     "comparison_table",
@@ -43,6 +50,7 @@ __all__ = [
     "evaluate_ranked",
     "evaluate_retrieval",
     "mean_recall",
+    "mean_values",
     "measure_lists",
     "new_figure",
     "popularity_deciles",

@@ -11,6 +11,7 @@ from pyarrow import csv
 from recsys.evaluation.dial_judge import DialPoint
 from recsys.evaluation.estimates import Estimate, intervals_of, values_of
 from recsys.evaluation.slices import Slice
+from recsys.evaluation.warm_start_report import WarmStartReport
 from recsys.foundations import DataError, atomic_file, write_json
 
 FORMAT = "recsys-report"
@@ -38,6 +39,7 @@ class Report:
         popularity_dial: What settings of the dial come to, by rising alpha; one of them is 0.
         warnings: Sentences.
         per_user: One row a user: user_id, counts, metrics.
+        warm_start: What the model went on from, and what that was worth; None: from nothing.
     """
 
     about: dict[str, Any]
@@ -55,9 +57,11 @@ class Report:
     slices: dict[str, list[Slice]] = field(default_factory=dict)
     popularity_dial: list[DialPoint] = field(default_factory=list)
     warnings: tuple[str, ...] = ()
+    warm_start: WarmStartReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Give the content of report.json; values per user are not part of it."""
+        more = {} if self.warm_start is None else {"warm_start": self.warm_start.to_json()}
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -90,6 +94,7 @@ class Report:
             },
             "popularity_dial": [point.to_json() for point in self.popularity_dial],
             "warnings": list(self.warnings),
+            **more,
         }
 
     def flat_metrics(self) -> dict[str, float]:

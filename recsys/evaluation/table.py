@@ -11,6 +11,7 @@ from recsys.evaluation.dial_table import dial_table
 from recsys.evaluation.estimates import Estimate, format_estimate
 from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
+from recsys.evaluation.warm_start_table import warm_start_table
 
 _NAMES = {
     "recall": "recall",
@@ -47,6 +48,8 @@ def report_table(report: Report) -> RenderableType:
     parts += [_slices_table(report, name) for name in _SLICES if _tells_something(report, name)]
     if report.popularity_dial:
         parts.append(dial_table(report.popularity_dial, report.slice_k))
+    if report.warm_start is not None:
+        parts.append(warm_start_table(report.warm_start))
     parts.append(Text(_counted(report.counts)))
     parts += [Text(f"Warning: {sentence}", style="yellow") for sentence in report.warnings]
     return Group(*parts)
