@@ -1,6 +1,6 @@
 """What a lookup gives.
 
-Dimensions: B queries, E width of the vectors.
+Dimensions: B queries, M interests of a query, E width of the vectors.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,17 @@ def replace_hits(hits: Hits, others: Hits, replaced: NDArray[np.bool_]) -> Hits:
 
 
 def vector_table(name: str, ids: pa.LargeStringArray, vectors: NDArray[np.float32]) -> pa.Table:
-    """Give ids and their vectors [B, E] as a table."""
+    """Give ids and their vectors [B, E] as a table.
+
+    Of vectors [B, M, E] there is a row for each of the M interests of an id, numbered from 0 by
+    `interest` (int32).
+    """
     flat = pa.array(np.ascontiguousarray(vectors).reshape(-1), pa.float32())
-    lists = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
-    return pa.table({name: ids.cast(pa.string()), "vector": lists})
+    lists = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[-1])
+    if vectors.ndim == 2:
+        return pa.table({name: ids.cast(pa.string()), "vector": lists})
+    num_ids, num_interests, _ = vectors.shape
+    owners = pa.array(np.repeat(np.arange(num_ids), num_interests))
+    interests = np.tile(np.arange(num_interests, dtype=np.int32), num_ids)
+    owned = ids.take(owners).cast(pa.string())
+    return pa.table({name: owned, "interest": pa.array(interests), "vector": lists})
