@@ -1,4 +1,4 @@
-"""Score popularity, item neighbours and EASE as models are scored; leave `baselines.json`.
+"""Score popularity, neighbours, EASE and iALS as models are scored; leave `baselines.json`.
 
 recsys baselines dataset_dir=data/prepared/mine
 """
@@ -10,9 +10,7 @@ from omegaconf import DictConfig
 
 from recsys.cli import job_folder, stage, sweep_name, user_folder
 from recsys.config import BaselinesConfig, build, flatten, load, register_schemas, to_plain
-from recsys.config.build_baselines import compare_baselines
-from recsys.config.build_dataset import find_or_prepare
-from recsys.data import read_prepared
+from recsys.config.build_baselines import compare_baselines, read_compared
 from recsys.evaluation import Comparison, print_comparison
 from recsys.foundations import seed_everything
 
@@ -26,9 +24,10 @@ def baselines(cfg: BaselinesConfig, run_dir: Path, *, sweep: str | None = None) 
     seed_everything(cfg.seed)
     with build.build_tracker(cfg.tracking, run_dir, sweep) as tracker:
         tracker.log_settings(flatten(cfg), to_plain(cfg))
-        dataset = read_prepared(find_or_prepare(cfg))
+        compared = read_compared(cfg)
+        dataset = compared.dataset
         tracker.log_dataset(cfg.dataset.name, dataset.fingerprint, str(dataset.path))
-        comparison = compare_baselines(cfg, dataset)
+        comparison = compare_baselines(cfg, compared)
         files = comparison.write(run_dir / "baselines.json")
         tracker.log_metrics(comparison.flat_metrics(), step=0)
         for file in files:

@@ -5,9 +5,10 @@ Dimensions: N candidates, B queries.
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from recsys.baselines.interactions import Interactions, history_matrix
-from recsys.baselines.ranking import top_of_matrix
+from recsys.baselines.ranking import top_of_scores
 from recsys.foundations import Ragged, check_positive
 
 
@@ -36,18 +37,34 @@ class Ease:
         self.weights /= -np.diag(inverse).copy()
         np.fill_diagonal(self.weights, 0)
 
-    def top(self, histories: Ragged, k: int, exclude: Ragged) -> Ragged:
+    def top(
+        self,
+        histories: Ragged,
+        k: int,
+        exclude: Ragged,
+        allowed: NDArray[np.int64] | None = None,
+    ) -> Ragged:
         """Rank all candidates for each history.
 
         Args:
             histories: B lists of item rows.
             k: At least 1.
             exclude: B lists of item rows that a query must not get.
+            allowed: Rising, the only rows that may be given; None: all.
 
         Returns:
             B lists of at most k rows; none where the history is empty, which scores nothing.
         """
+        return top_of_scores(
+            self._score,
+            histories,
+            k=k,
+            exclude=exclude,
+            allowed=allowed,
+            num_items=len(self.weights),
+        )
+
+    def _score(self, histories: Ragged) -> NDArray[np.float64]:
         scores = np.asarray(history_matrix(histories, len(self.weights)) @ self.weights)  # [B, N]
-        scores[exclude.owners(), exclude.rows] = -np.inf
         scores[histories.lengths == 0] = -np.inf
-        return top_of_matrix(scores, k)
+        return scores

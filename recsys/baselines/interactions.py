@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from recsys.data import Events
-from recsys.foundations import Ragged
+from recsys.foundations import ArgumentError, Ragged
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,27 @@ class Interactions:
 def history_matrix(histories: Ragged, num_items: int) -> csr_array:
     """Give what B histories hold: [B, N], float64, 1 where an item stands in it."""
     return _binary(histories.owners(), histories.rows, (len(histories), num_items))
+
+
+def decayed_history_matrix(histories: Ragged, num_items: int, decay: float) -> csr_array:
+    """Give what B histories hold, late events more: [B, N], float64, the sum of decay ** age.
+
+    Args:
+        histories: B lists of item rows, oldest first; the newest event has the age 0.
+        num_items: N.
+        decay: Above 0, at most 1.
+
+    Raises:
+        ArgumentError: `decay` is out of range.
+    """
+    if not 0 < decay <= 1:
+        raise ArgumentError(f"`decay` must be above 0 and at most 1, got {decay}.")
+    owners = histories.owners()
+    ages = histories.offsets[1:][owners] - 1 - np.arange(len(owners))
+    shape = (len(histories), num_items)
+    matrix = csr_array((decay ** ages.astype(np.float64), (owners, histories.rows)), shape=shape)
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _binary(

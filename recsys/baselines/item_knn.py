@@ -51,24 +51,27 @@ class ItemKnn:
         shape = (self._num_items, self._num_items)
         self.similarities = csr_array((near, (rows, columns)), shape=shape)
 
-    def top(self, histories: Ragged, k: int, exclude: Ragged) -> Ragged:
+    def top(
+        self,
+        histories: Ragged,
+        k: int,
+        exclude: Ragged,
+        allowed: NDArray[np.int64] | None = None,
+    ) -> Ragged:
         """Rank the candidates that are similar to an item of the history.
 
         Args:
             histories: B lists of item rows.
             k: At least 1.
             exclude: B lists of item rows that a query must not get.
+            allowed: Rising, the only rows that may be given; None: all.
 
         Returns:
             B lists of at most k rows; fewer where fewer candidates are similar to anything.
         """
         scores = (history_matrix(histories, self._num_items) @ self.similarities).tocoo()
         queries, rows = scores.row.astype(np.int64), scores.col.astype(np.int64)
-        banned = exclude.owners() * self._num_items + exclude.rows
-        kept = ~np.isin(queries * self._num_items + rows, banned)
-        return top_of_pairs(
-            queries[kept], rows[kept], scores.data[kept], k=k, num_queries=len(histories)
-        )
+        return top_of_pairs(queries, rows, scores.data, k=k, exclude=exclude, allowed=allowed)
 
 
 _Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]

@@ -1,33 +1,65 @@
 """The bridge from settings to baselines, chosen on validation and compared."""
 
-import itertools
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from recsys.baselines import Choice, Ease, Interactions, ItemKnn, Option, choose, recent_counts
+from recsys.baselines import Choice, Interactions, choose
+from recsys.bundle import Bundle, read_bundle
+from recsys.config.build_baseline_options import build_options
+from recsys.config.build_dataset import find_or_prepare
+from recsys.config.build_evaluation import dataset_of_bundle
 from recsys.config.schema_baselines import BaselinesConfig
-from recsys.data import PreparedDataset
+from recsys.data import PreparedDataset, read_prepared
 from recsys.evaluation import (
     Comparison,
-    PopularityRanker,
     Ranker,
     Resampling,
     build_queries,
+    choose_candidates,
     compare_rankers,
+    embed_queries,
     mean_recall,
+    rank_by_vectors,
 )
 
 log = logging.getLogger(__name__)
-Options = list[Option[Ranker]]
 
 
-def compare_baselines(config: BaselinesConfig, dataset: PreparedDataset) -> Comparison:
+@dataclass(frozen=True)
+class Compared:
+    """What the baselines are fitted on, and whom they are compared with.
+
+    Attributes:
+        dataset: The prepared data set.
+        bundle: Whose model is compared with every baseline; None: of none.
+    """
+
+    dataset: PreparedDataset
+    bundle: Bundle | None
+
+
+def read_compared(config: BaselinesConfig) -> Compared:
+    """Read the bundle and its data set, or find or prepare the data set.
+
+    Raises:
+        ConfigError: The bundle belongs to another data set.
+    """
+    if config.bundle is None:
+        return Compared(read_prepared(find_or_prepare(config)), None)
+    bundle = read_bundle(Path(config.bundle))
+    return Compared(dataset_of_bundle(bundle, config.dataset_dir), bundle)
+
+
+def compare_baselines(config: BaselinesConfig, compared: Compared) -> Comparison:
     """Choose the settings of each baseline on validation, fit it, and compare all on one part.
 
     A baseline that the data do not allow is skipped with a warning that says why.
     """
+    dataset = compared.dataset
     training = Interactions.of([dataset.train], num_items=dataset.num_items, clock=dataset.clock)
     score = _validation_score(config, dataset)
     known, fitted_on = _known(config, dataset, training)
@@ -43,7 +75,11 @@ def compare_baselines(config: BaselinesConfig, dataset: PreparedDataset) -> Comp
         chosen = choose(options, training, score)
         rankers[name] = chosen.option.fit(known)
         details[name] = _details(chosen, config.validate_at) | {"fitted_on": fitted_on}
-    evaluation = config.evaluation
+    evaluation, bundle, model = config.evaluation, compared.bundle, None
+    if bundle is not None:
+        details["model"] = {"bundle": str(bundle.path), "bundle_id": bundle.bundle_id}
+        embed = partial(embed_queries, bundle.model)
+        model = partial(rank_by_vectors, embed, bundle.index.exact)
     return compare_rankers(
         dataset,
         evaluation.part,
@@ -52,46 +88,9 @@ def compare_baselines(config: BaselinesConfig, dataset: PreparedDataset) -> Comp
         resampling=Resampling(config.seed, evaluation.num_bootstrap, evaluation.confidence),
         details=details,
         skipped=skipped,
+        candidates=evaluation.candidates,
+        model=model,
     )
-
-
-def build_options(name: str, config: BaselinesConfig, dataset: PreparedDataset) -> Options | str:
-    """List the settings of a baseline to choose from, or say why the data do not allow it."""
-    match name:
-        case "recent_popularity":
-            if dataset.clock != "time":
-                return "the data set has no clock"
-            counts = dataset.items.counts[: dataset.num_items]
-            days = config.recent_popularity.days
-            return [Option({"days": some}, _recent(some, counts)) for some in days]
-        case "item_knn":
-            pairs = itertools.product(config.item_knn.num_neighbours, config.item_knn.shrinkage)
-            return [
-                Option(
-                    {"neighbours": number, "shrinkage": shrinkage},
-                    partial(ItemKnn, num_neighbours=number, shrinkage=shrinkage),
-                )
-                for number, shrinkage in pairs
-            ]
-        case _:
-            limit = config.ease.max_items
-            if dataset.num_items > limit:
-                return f"{dataset.num_items:,} items are more than ease.max_items={limit:,}"
-            return [
-                Option({"lambda": strength}, partial(Ease, regularization=strength))
-                for strength in config.ease.regularization
-            ]
-
-
-def _recent(days: float, counts: Any) -> Callable[[Interactions], Ranker]:
-    """Rank by what is recent; equal counts, 0 among them, by all training events."""
-
-    def fit(interactions: Interactions) -> Ranker:
-        return PopularityRanker(
-            recent_counts(interactions, days) * (int(counts.max(initial=0)) + 1) + counts
-        )
-
-    return fit
 
 
 def _validation_score(
@@ -101,8 +100,9 @@ def _validation_score(
     if len(queries) == 0:
         log.warning("the validation part is empty: the first of the listed settings are taken")
         return None
+    ranked = choose_candidates(dataset, queries, config.evaluation.candidates)
     return lambda ranker: mean_recall(
-        queries, ranker, config.validate_at, exclude_seen=dataset.exclude_seen
+        queries, ranker, config.validate_at, exclude_seen=dataset.exclude_seen, ranked=ranked
     )
 
 

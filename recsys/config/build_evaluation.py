@@ -78,6 +78,7 @@ def _evaluate(
         seed=seed,
         num_resamples=config.num_bootstrap,
         level=config.confidence,
+        candidates=config.candidates,
         softmax=CatalogueSoftmax(index.exact.vectors, float(model.temperature().detach())),
         popularity_alphas=config.popularity_alphas,
     )

@@ -80,6 +80,7 @@ class EvaluationConfig:
 
     part: str = MISSING
     k: list[int] = MISSING
+    candidates: str = MISSING  # what is ranked, at validation too; cold: those that training lacks
     num_bootstrap: int = MISSING
     confidence: float = MISSING
     popularity_alphas: list[float] = MISSING  # of the popularity dial, beside 0; []: none
@@ -88,6 +89,7 @@ class EvaluationConfig:
         """Check the ranges."""
         one_of("evaluation.part", self.part, ("validation", "test"))
         check_ks("evaluation.k", self.k)
+        one_of("evaluation.candidates", self.candidates, ("all", "cold"))
         at_least("evaluation.num_bootstrap", self.num_bootstrap, 1)
         between("evaluation.confidence", self.confidence, 0, 1)
         for value in self.popularity_alphas:

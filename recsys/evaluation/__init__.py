@@ -1,7 +1,9 @@
 """From a model and an index, or from ranked lists, to a report."""
 
+from recsys.evaluation.candidates import RankedCandidates, choose_candidates
 from recsys.evaluation.compare import compare_reports
-from recsys.evaluation.comparison import Comparison, compare_rankers
+from recsys.evaluation.compare_rankers import compare_rankers
+from recsys.evaluation.comparison import Comparison
 from recsys.evaluation.comparison_table import comparison_table, print_comparison
 from recsys.evaluation.dial_judge import DialPoint
 from recsys.evaluation.embed import embed_queries
@@ -14,7 +16,14 @@ from recsys.evaluation.plots import write_plots
 from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.ranked import evaluate_ranked, read_ranked, read_truth
-from recsys.evaluation.rankers import FilledRanker, PopularityRanker, Ranker, mean_recall
+from recsys.evaluation.rankers import (
+    FilledRank,
+    PopularityRanker,
+    Rank,
+    Ranker,
+    mean_recall,
+    rank_by_vectors,
+)
 from recsys.evaluation.report import Report
 from recsys.evaluation.results import print_report, write_results
 from recsys.evaluation.slices import Slice, popularity_deciles
@@ -31,17 +40,20 @@ __all__ = [
     "DialPoint",
     "Estimate",
     "EvaluationQueries",
-    "FilledRanker",
+    "FilledRank",
     "LikelihoodJudge",
     "ListJudge",
     "PopularityList",
     "PopularityRanker",
+    "Rank",
+    "RankedCandidates",
     "Ranker",
     "Report",
     "Resampling",
     "Slice",
     "WarmStartReport",
     "build_queries",
+    "choose_candidates",
     "compare_before_after",
     "compare_rankers",
     "compare_reports",
@@ -57,6 +69,7 @@ __all__ = [
     "print_comparison",
     "print_report",
     "quick_metrics",
+    "rank_by_vectors",
     "read_ranked",
     "read_truth",
     "report_table",

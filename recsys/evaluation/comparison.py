@@ -1,6 +1,6 @@
-"""Several rankings of the catalogue for the same users, each against popularity."""
+"""Several rankings of the catalogue for the same users: what each came to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,21 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recsys.data import PreparedDataset
-from recsys.evaluation.estimates import (
-    Estimate,
-    Resampling,
-    intervals_of,
-    plain_estimates,
-    values_of,
-)
-from recsys.evaluation.measures import ListJudge, Values, check_ks
-from recsys.evaluation.part_facts import count_part, describe_part
-from recsys.evaluation.queries import EvaluationQueries, build_queries
-from recsys.evaluation.rankers import FilledRanker, PopularityRanker, Ranker, rank_blocks
-from recsys.foundations import DataError, atomic_file, write_json
+from recsys.evaluation.estimates import Estimate, intervals_of, values_of
+from recsys.foundations import atomic_file, write_json
 
-POPULARITY = "popularity"
 FORMAT = "recsys-comparison"
 FORMAT_VERSION = 1
 
@@ -34,27 +22,28 @@ class ComparedSystem:
     Attributes:
         metrics: `recall_at_10` and so on.
         difference: System minus popularity, with paired intervals; empty for popularity itself.
+        behind_model: Model minus system, likewise; empty without a model and for the model itself.
         num_filled_users: Users whose list went on with popular items, for want of others.
         details: Plain values that go along, such as the settings that were chosen.
     """
 
     metrics: dict[str, Estimate]
     difference: dict[str, Estimate]
+    behind_model: dict[str, Estimate]
     num_filled_users: int
     details: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """Give plain values."""
-        return {
-            "metrics": values_of(self.metrics),
-            "intervals": intervals_of(self.metrics),
-            "difference_to_popularity": {
-                "metrics": values_of(self.difference),
-                "intervals": intervals_of(self.difference),
-            },
+        plain = {
+            **_plain(self.metrics),
+            "difference_to_popularity": _plain(self.difference),
             "num_filled_users": self.num_filled_users,
             **self.details,
         }
+        if self.behind_model:
+            plain["difference_of_model"] = _plain(self.behind_model)
+        return plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +55,9 @@ class Comparison:
         ks: Lengths of the list that was judged, rising.
         level: Share of resampled means inside an interval.
         counts: Users, items, relevant items, and what was left out.
-        systems: By name, popularity first.
+        systems: By name; the model first where there is one, then popularity.
+        chance: `recall_at_10` and so on of a list drawn at random; where only some candidates are
+            ranked.
         skipped: Name -> why it was left out.
         per_user: One row a user: user_id, counts, and `<system>_<metric>`.
     """
@@ -76,6 +67,7 @@ class Comparison:
     level: float
     counts: dict[str, int]
     systems: dict[str, ComparedSystem]
+    chance: dict[str, float]
     skipped: dict[str, str]
     per_user: pa.Table
 
@@ -89,6 +81,7 @@ class Comparison:
             "interval_level": self.level,
             "counts": self.counts,
             "systems": {name: system.to_json() for name, system in self.systems.items()},
+            "chance": self.chance,
             "skipped": self.skipped,
         }
 
@@ -109,81 +102,5 @@ class Comparison:
         return [path, per_user]
 
 
-def compare_rankers(
-    dataset: PreparedDataset,
-    part: str,
-    rankers: Mapping[str, Ranker],
-    *,
-    ks: Sequence[int],
-    resampling: Resampling,
-    details: Mapping[str, Mapping[str, Any]],
-    skipped: Mapping[str, str],
-) -> Comparison:
-    """Rank the whole catalogue by each system and by popularity, and judge all lists alike.
-
-    Truth, exclusion, metrics and intervals are those of a model's report. A list that a ranker
-    leaves short goes on with popular items.
-
-    Args:
-        dataset: The prepared data set.
-        part: `validation` or `test`.
-        rankers: Name -> system. Popularity by training events is always there beside them.
-        ks: Lengths of the list that is judged.
-        resampling: How intervals are made.
-        details: Name -> plain values that go along into the file.
-        skipped: Name -> why a system was left out.
-
-    Raises:
-        DataError: Nobody has events in the part.
-        ArgumentError: `ks` is empty or holds a number below 1.
-    """
-    ks = check_ks(ks)
-    queries = build_queries(dataset, part)
-    if len(queries) == 0:
-        raise DataError(f"The {part} part of {dataset.path} is empty: nothing to evaluate on.")
-    counts = dataset.items.counts[: dataset.num_items]
-    judged: dict[str, tuple[ListJudge, int]] = {}
-    for name, ranker in {POPULARITY: PopularityRanker(counts), **rankers}.items():
-        filled, judge = FilledRanker(ranker, counts), ListJudge(ks, counts)
-        for block, lists in rank_blocks(
-            queries, filled, ks[-1], exclude_seen=dataset.exclude_seen, what=f"ranking by {name}"
-        ):
-            judge.add(lists, block.truth)
-        judged[name] = (judge, filled.num_filled)
-    values = {name: judge.values() for name, (judge, _) in judged.items()}
-    return Comparison(
-        about=describe_part(dataset, part, dataset.exclude_seen),
-        ks=ks,
-        level=resampling.level,
-        counts=count_part(dataset, queries, dataset.exclude_seen),
-        systems={
-            name: ComparedSystem(
-                metrics=resampling.means(values[name]) | plain_estimates(judge.coverage()),
-                difference={}
-                if name == POPULARITY
-                else resampling.means(_minus(values[name], values[POPULARITY])),
-                num_filled_users=num_filled,
-                details=details.get(name, {}),
-            )
-            for name, (judge, num_filled) in judged.items()
-        },
-        skipped=dict(skipped),
-        per_user=_per_user(dataset, queries, values),
-    )
-
-
-def _minus(first: Values, second: Values) -> Values:
-    return {name: values - second[name] for name, values in first.items()}
-
-
-def _per_user(
-    dataset: PreparedDataset, queries: EvaluationQueries, values: Mapping[str, Values]
-) -> pa.Table:
-    columns: dict[str, object] = {
-        "user_id": dataset.users.vocabulary.ids_of(queries.user_rows),
-        "num_relevant": queries.truth.lengths,
-        "history_length": queries.histories.lengths,
-    }
-    for name, some in values.items():
-        columns |= {f"{name}_{metric}": one for metric, one in some.items()}
-    return pa.table(columns)
+def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
+    return {"metrics": values_of(estimates), "intervals": intervals_of(estimates)}

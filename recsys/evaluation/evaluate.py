@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
+from recsys.evaluation.candidates import RankedCandidates, choose_candidates
 from recsys.evaluation.dial_judge import DialJudge
 from recsys.evaluation.estimates import Resampling
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
@@ -22,8 +23,6 @@ from recsys.index import Index, PopularityDial
 from recsys.metrics import log_popularity
 
 Embed = Callable[[EvaluationQueries], NDArray[np.float32]]
-
-_QUERIES_AT_ONCE = 512
 
 
 def evaluate_retrieval(
@@ -40,6 +39,7 @@ def evaluate_retrieval(
     exclude_seen: bool | None = None,
     softmax: CatalogueSoftmax | None = None,
     popularity_alphas: Sequence[float] = (),
+    candidates: str = "all",
 ) -> Report:
     """Rank the whole catalogue for every user of a part and compare with what the user chose.
 
@@ -60,13 +60,16 @@ def evaluate_retrieval(
         exclude_seen: Whether items of a user's history are left out; None: as `dataset` says.
         softmax: What the likelihood is that of; None: it is not computed.
         popularity_alphas: Settings of the popularity dial to report beside 0; they need `softmax`,
-            which has the temperature.
+            which has the temperature. Not with `candidates` "cold", which are equally popular.
+        candidates: "all", or "cold": only the candidates without training events that have events
+            in the part are ranked and relevant. The likelihood is that of the whole catalogue.
 
     Returns:
         The report.
 
     Raises:
-        DataError: Nobody has events in the part, or the index has another number of candidates.
+        DataError: Nobody has events in the part, the index has another number of candidates, or
+            there is no cold candidate.
         ArgumentError: An argument is out of range.
     """
     ks = check_ks(ks)
@@ -74,25 +77,27 @@ def evaluate_retrieval(
     _check(dataset, part, queries, exact, approximate)
     exclude = dataset.exclude_seen if exclude_seen is None else exclude_seen
     counts = dataset.items.counts[: dataset.num_items]
-    dial = _dial(softmax, popularity_alphas, shown_k(ks), counts)
-    systems = Systems(ks, counts, exact, approximate, dial)
+    ranked = choose_candidates(dataset, queries, candidates)
+    dial = _dial(softmax, popularity_alphas, shown_k(ks), counts) if ranked.rows is None else None
+    systems = Systems(ks, counts, exact, approximate, dial=dial, allowed=ranked.rows)
     likelihood = None if softmax is None else LikelihoodJudge(softmax)
     with Progress(f"evaluating on {part}", len(queries), "users") as progress:
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            block = queries.slice(start, start + _QUERIES_AT_ONCE)
+        for block, judged in ranked.blocks(queries):
             vectors = embed(block)
-            systems.add(block, vectors, exclude)
+            if len(judged):
+                systems.add(judged.queries, vectors[judged.places], exclude)
             if likelihood is not None:
                 likelihood.add(block, vectors)
             progress.advance(len(block))
     return retrieval_report(
         dataset,
         part,
-        queries,
+        ranked.judge(queries),
         systems,
         likelihood,
         resampling=Resampling(seed, num_resamples, level),
         exclude_seen=exclude,
+        ranked=ranked,
     )
 
 
@@ -104,6 +109,7 @@ def quick_metrics(
     ks: Sequence[int],
     exclude_seen: bool,
     softmax: CatalogueSoftmax | None = None,
+    ranked: RankedCandidates | None = None,
 ) -> dict[str, float]:
     """Compute the means alone, as a training loop wants them after an epoch.
 
@@ -114,6 +120,7 @@ def quick_metrics(
         ks: Lengths of the list that is judged.
         exclude_seen: Whether items of a user's history are left out.
         softmax: What the likelihood is that of; None: it is not computed.
+        ranked: What is ranked; None: all candidates.
 
     Returns:
         `recall_at_10` and so on -> mean over the queries; empty without any query. With `softmax`
@@ -126,17 +133,19 @@ def quick_metrics(
     if len(queries) == 0:
         return {}
     likelihood = None if softmax is None else LikelihoodJudge(softmax)
+    ranked = RankedCandidates("all", None, exact.num_candidates) if ranked is None else ranked
     totals: dict[str, float] = {}
-    for start in range(0, len(queries), _QUERIES_AT_ONCE):
-        block = queries.slice(start, start + _QUERIES_AT_ONCE)
-        exclude = block.seen if exclude_seen else None
+    num_judged = 0
+    for block, judged in ranked.blocks(queries):
         vectors = embed(block)
         if likelihood is not None:
             likelihood.add(block, vectors)
-        lists = exact.search(vectors, max(ks), exclude=exclude).lists
-        for name, values in measure_lists(lists, block.truth, ks).items():
+        exclude = judged.queries.seen if exclude_seen else None
+        hits = exact.search(vectors[judged.places], max(ks), exclude=exclude, allowed=ranked.rows)
+        for name, values in measure_lists(hits.lists, judged.queries.truth, ks).items():
             totals[name] = totals.get(name, 0.0) + float(values.sum())
-    means = {name: total / len(queries) for name, total in totals.items()}
+        num_judged += len(judged)
+    means = {name: total / num_judged for name, total in totals.items() if num_judged}
     return means if likelihood is None else means | likelihood.summary()
 
 

@@ -73,10 +73,14 @@ class ListJudge:
     Args:
         ks: Lengths of the list that is judged.
         counts: [N], training events of each candidate.
+        ranked: How many candidates are ranked, whose share is the coverage; None: all N.
     """
 
-    def __init__(self, ks: Sequence[int], counts: NDArray[np.int64]) -> None:
+    def __init__(
+        self, ks: Sequence[int], counts: NDArray[np.int64], ranked: int | None = None
+    ) -> None:
         self._ks, self._counts = tuple(ks), counts
+        self._num_ranked = len(counts) if ranked is None else ranked
         self._blocks: list[Values] = []
         self._ranks: list[NDArray[np.float64]] = []
         self._shown = {k: np.zeros(len(counts), bool) for k in ks}
@@ -106,5 +110,8 @@ class ListJudge:
         return np.concatenate(self._ranks) if self._ranks else np.zeros(0)
 
     def coverage(self) -> dict[str, float]:
-        """Give the share of the catalogue that stands in anyone's list: `coverage_at_10`, ..."""
-        return {f"coverage_at_{k}": float(shown.mean()) for k, shown in self._shown.items()}
+        """Give the share of what is ranked that stands in anyone's list: `coverage_at_10`, ..."""
+        return {
+            f"coverage_at_{k}": float(shown.sum() / self._num_ranked)
+            for k, shown in self._shown.items()
+        }

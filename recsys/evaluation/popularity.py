@@ -12,17 +12,19 @@ class PopularityList:
 
     Args:
         counts: [N], training events of each candidate.
+        allowed: [A], int64, rising, the only rows that may be given; None: all N.
 
     Attributes:
         counts: As given.
-        order: [N], int64, item rows, most popular first.
+        order: [A], int64, item rows, most popular first.
     """
 
-    def __init__(self, counts: NDArray[np.int64]) -> None:
+    def __init__(self, counts: NDArray[np.int64], allowed: NDArray[np.int64] | None = None) -> None:
         self.counts = counts
-        self.order = np.argsort(-counts, kind="stable")
-        self._places = np.empty(len(counts), np.int64)
-        self._places[self.order] = np.arange(len(counts))
+        rows = np.arange(len(counts)) if allowed is None else allowed
+        self.order = rows[np.argsort(-counts[rows], kind="stable")]
+        self._places = np.full(len(counts), -1)
+        self._places[self.order] = np.arange(len(self.order))
 
     def top(self, k: int, exclude: Ragged) -> Ragged:
         """Give each query the k most popular candidates that it may have.
@@ -38,7 +40,10 @@ class PopularityList:
             ArgumentError: `k` is below 1.
         """
         check_positive("k", k)
-        taken = distinct(Ragged(exclude.offsets, self._places[exclude.rows]))
+        places = self._places[exclude.rows]
+        inside = places >= 0
+        owners = exclude.owners()[inside]
+        taken = distinct(Ragged.from_pairs(owners, places[inside], len(exclude)))
         owners = taken.owners()
         places = taken.rows[np.lexsort((taken.rows, owners))]
         # Before the i-th excluded place p_i (from 0, rising) stand p_i - i free ones, so that the

@@ -34,6 +34,8 @@ class Report:
         likelihood: `log_likelihood` (nats, mean over events) and `perplexity` of what was chosen,
             by the model's softmax over the whole catalogue.
         difference: Exact ranking minus popularity, with paired intervals.
+        chance: `recall_at_10` and so on of a list drawn at random; where only some candidates are
+            ranked.
         ties: `tied_at_10` (users with a tie across the cut), `pessimistic_recall_at_10`.
         slices: Kind of slice -> slices.
         popularity_dial: What settings of the dial come to, by rising alpha; one of them is 0.
@@ -53,6 +55,7 @@ class Report:
     popularity: dict[str, Estimate] = field(default_factory=dict)
     likelihood: dict[str, Estimate] = field(default_factory=dict)
     difference: dict[str, Estimate] = field(default_factory=dict)
+    chance: dict[str, float] = field(default_factory=dict)
     ties: dict[str, float] = field(default_factory=dict)
     slices: dict[str, list[Slice]] = field(default_factory=dict)
     popularity_dial: list[DialPoint] = field(default_factory=list)
@@ -87,6 +90,7 @@ class Report:
                 "metrics": values_of(self.likelihood),
                 "intervals": intervals_of(self.likelihood),
             },
+            "chance": self.chance,
             "ties": self.ties,
             "slices": {
                 name: [one.to_json(self.slice_k) for one in some]

@@ -5,6 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
+from recsys.evaluation.candidates import RankedCandidates
 from recsys.evaluation.estimates import Estimate, Resampling, plain_estimates
 from recsys.evaluation.likelihood import LikelihoodJudge
 from recsys.evaluation.measures import Values, shown_k
@@ -27,17 +28,19 @@ def retrieval_report(
     *,
     resampling: Resampling,
     exclude_seen: bool,
+    ranked: RankedCandidates,
 ) -> Report:
     """Make the report of systems that have judged all queries of a part.
 
     Args:
         dataset: The prepared data set.
         part: `validation` or `test`.
-        queries: All queries of the part.
+        queries: All queries of the part whose lists were judged.
         systems: After the last block.
         likelihood: Likewise; None where there is none.
         resampling: How intervals are made.
         exclude_seen: Whether items of a user's history were left out.
+        ranked: What was ranked.
 
     Returns:
         The report.
@@ -54,8 +57,8 @@ def retrieval_report(
         through_index |= plain_estimates(systems.index.coverage())
     ties = _tie_summary(systems.ties())
     fallback = queries.nothing_known()
-    numbers = count_part(dataset, queries, exclude_seen)
-    about, probable = describe_part(dataset, part, exclude_seen), {}
+    numbers = count_part(dataset, queries, exclude_seen, ranked)
+    about, probable = describe_part(dataset, part, exclude_seen, ranked), {}
     if likelihood is not None:
         about |= {"temperature": likelihood.temperature}
         numbers |= likelihood.event_counts()
@@ -72,6 +75,7 @@ def retrieval_report(
         popularity=resampling.means(values["popularity"])
         | plain_estimates(systems.popularity.coverage()),
         difference=resampling.means(difference),
+        chance=ranked.chance(ks),
         ties=ties,
         slices=slice_items(queries, counts, ranks, slice_k, resampling)
         | slice_users(queries, recall, resampling),

@@ -42,6 +42,7 @@ class Systems:
         exact: Exact search.
         approximate: The index that serves, or None.
         dial: Judges the exact ranking with the popularity dial, or None.
+        allowed: [A], int64, rising, the only rows that are ranked; None: all N.
 
     Attributes:
         model: Judge of the exact ranking.
@@ -56,12 +57,15 @@ class Systems:
         counts: NDArray[np.int64],
         exact: Index,
         approximate: Index | None,
+        *,
         dial: DialJudge | None = None,
+        allowed: NDArray[np.int64] | None = None,
     ) -> None:
         self.ks, self._exact, self._approximate = ks, exact, approximate
-        self.dial, self._popular = dial, PopularityList(counts)
-        self.model, self.index = ListJudge(ks, counts), ListJudge(ks, counts)
-        self.popularity = ListJudge(ks, counts)
+        self.dial, self._popular = dial, PopularityList(counts, allowed)
+        self._allowed, ranked = allowed, None if allowed is None else len(allowed)
+        self.model, self.index = (ListJudge(ks, counts, ranked) for _ in range(2))
+        self.popularity = ListJudge(ks, counts, ranked)
         self._ties: list[Values] = []
 
     def add(
@@ -78,7 +82,7 @@ class Systems:
         reach = self.ks[-1] + 1  # one more than is judged, to see a tie across the cut
         popular = self._popular.top(reach, exclude)
         fallback = block.nothing_known()
-        hits = self._exact.search(vectors, reach, exclude=exclude)
+        hits = self._exact.search(vectors, reach, exclude=exclude, allowed=self._allowed)
         found = self._with_fallback(hits, popular, fallback, reach)
         self.model.add(found.lists, block.truth)
         self.popularity.add(popular, block.truth)
@@ -86,7 +90,7 @@ class Systems:
         if self.dial is not None:
             self.dial.add(block, vectors, found.lists, exclude=exclude)
         if self._approximate is not None:
-            hits = self._approximate.search(vectors, reach, exclude=exclude)
+            hits = self._approximate.search(vectors, reach, exclude=exclude, allowed=self._allowed)
             near = self._with_fallback(hits, popular, fallback, reach)
             same = {
                 f"index_recall_at_{k}": overlap_at_k(near.lists, found.lists, k) for k in self.ks

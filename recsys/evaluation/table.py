@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recsys.evaluation.dial_table import dial_table
-from recsys.evaluation.estimates import Estimate, format_estimate
+from recsys.evaluation.estimates import Estimate, format_estimate, plain_estimates
 from recsys.evaluation.report import Report
 from recsys.evaluation.slices import Slice
 from recsys.evaluation.warm_start_table import warm_start_table
@@ -49,7 +49,7 @@ def report_table(report: Report) -> RenderableType:
     if report.popularity_dial:
         parts.append(dial_table(report.popularity_dial, report.slice_k))
     if report.warm_start is not None:
-        parts.append(warm_start_table(report.warm_start))
+        parts.append(warm_start_table(report.warm_start, report.slice_k))
     parts.append(Text(_counted(report.counts)))
     parts += [Text(f"Warning: {sentence}", style="yellow") for sentence in report.warnings]
     return Group(*parts)
@@ -78,13 +78,13 @@ def _metrics_table(report: Report) -> Table:
         columns = [("model, exact", report.metrics, False)]
         columns += [("popularity", report.popularity, False)]
         columns += [("difference", report.difference, True)]
+    if report.chance:
+        columns.append(("chance", plain_estimates(report.chance), False))
     if report.through_index:
         columns.append(("through the index", report.through_index, False))
-    part = report.about.get("part")
-    where = f"Full catalogue, {part} part" if part else "Lists given"
-    title = f"{where}: mean over {report.counts['num_users']:,} users [{report.level:.0%} interval]"
+    title = f"{_where(report)}: mean over {report.counts['num_users']:,} users "
     table = Table(
-        title=title,
+        title=f"{title}[{report.level:.0%} interval]",
         title_justify="left",
         title_style="bold",
         caption=_DEFINITIONS,
@@ -104,6 +104,17 @@ def _metrics_table(report: Report) -> Table:
             last = place == len(keys) - 1
             table.add_row("" if place else label, str(k), *cells, end_section=last)
     return table
+
+
+def _where(report: Report) -> str:
+    """Say what was ranked, on which part."""
+    part = report.about.get("part")
+    if part is None:
+        return "Lists given"
+    if not report.chance:
+        return f"Full catalogue, {part} part"
+    ranked, items = report.counts["num_ranked_items"], report.counts["num_items"]
+    return f"Cold items ({ranked:,} of {items:,}) among themselves, {part} part"
 
 
 def _likelihood_line(report: Report) -> str:
@@ -156,6 +167,7 @@ def _counted(counts: Mapping[str, int]) -> str:
         "num_new_users": "users without training events",
         "num_fallback_users": "users of whom nothing is known, given popular items",
         "num_users_without_relevant": "users without relevant items, left out",
+        "num_positives_not_ranked": "relevant items that are not ranked, left out",
         "num_users_without_list": "users without a list, counted as 0",
         "num_unknown_positives": "relevant items that are no candidates, counted as missed",
         "num_seen_positives": "relevant items that the user had already, never shown",

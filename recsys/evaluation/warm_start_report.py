@@ -90,7 +90,7 @@ def compare_before_after(
 
 
 def mean_values(tables: Tables) -> dict[str, float]:
-    """Give the means as `before_test_recall_at_10` and so on."""
+    """Give the means of recall and NDCG as `before_test_recall_at_10` and so on."""
     return {
         f"before_{part}_{name}": float(np.nanmean(table[name].to_numpy()))
         for part, table in tables.items()

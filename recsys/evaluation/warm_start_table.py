@@ -5,11 +5,18 @@ from rich.table import Table
 from recsys.evaluation.estimates import format_estimate
 from recsys.evaluation.warm_start_report import WarmStartReport
 
+_RECALL = "recall_at_"
 
-def warm_start_table(report: WarmStartReport) -> Table:
-    """Lay a warm start out for rich: recall before and after, by part and k.
 
-    The caption says how many users, items and features came along.
+def warm_start_table(report: WarmStartReport, k: int) -> Table:
+    """Lay a warm start out for rich: recall before and after, by part.
+
+    The caption says how many users, items and features came along. Recall at two k stands there;
+    the file has all.
+
+    Args:
+        report: The warm start.
+        k: Shown beside the largest one.
     """
     said = [
         f"{what}: {counts['kept']:,} kept, {counts['new']:,} new, {counts['dropped']:,} dropped"
@@ -24,19 +31,14 @@ def warm_start_table(report: WarmStartReport) -> Table:
         caption_justify="left",
     )
     table.add_column("part")
-    table.add_column("recall@k")
+    table.add_column("recall@k", justify="right")
     for heading in ("before", "after", "difference"):
         table.add_column(heading, justify="right")
     for part, before in report.before.items():
-        names = [name for name in before if name.startswith("recall_at_")]
-        for place, name in enumerate(names):
-            difference = report.difference[part].get(name)
-            table.add_row(
-                "" if place else part,
-                name.removeprefix("recall_at_"),
-                format_estimate(before[name]),
-                format_estimate(report.after[part].get(name)),
-                format_estimate(difference, signed=True),
-                end_section=place == len(names) - 1,
-            )
+        ks = [int(name.removeprefix(_RECALL)) for name in before if name.startswith(_RECALL)]
+        for place, one in enumerate(sorted({k, *ks[-1:]} & {*ks})):
+            name = f"{_RECALL}{one}"
+            cells = [format_estimate(some[part][name]) for some in (report.before, report.after)]
+            cells.append(format_estimate(report.difference[part][name], signed=True))
+            table.add_row("" if place else part, str(one), *cells)
     return table

@@ -22,8 +22,10 @@ from recsys.data import (
 from recsys.evaluation import (
     Comparison,
     EvaluationQueries,
-    FilledRanker,
+    FilledRank,
+    PopularityList,
     PopularityRanker,
+    RankedCandidates,
     Resampling,
     build_queries,
     compare_rankers,
@@ -36,6 +38,8 @@ from recsys.foundations import DataError, Ragged
 from recsys.index import ExactIndex
 
 RESAMPLING = Resampling(seed=3, num=50)
+ALL = RankedCandidates("all", None, 0)
+NOBODY: EvaluationQueries = None  # type: ignore[assignment]  # of a ranking that asks nothing
 
 
 def make_dataset(folder: Path) -> PreparedDataset:
@@ -72,15 +76,19 @@ class FixedScores:
     def __init__(self, scores: np.ndarray) -> None:
         self.index = ExactIndex(scores.astype(np.float32)[:, None])
 
-    def top(self, histories: Ragged, k: int, exclude: Ragged) -> Ragged:
+    def top(
+        self, histories: Ragged, k: int, exclude: Ragged, allowed: np.ndarray | None = None
+    ) -> Ragged:
         queries = np.ones((len(histories), 1), np.float32)
-        return self.index.search(queries, k, exclude=exclude).lists
+        return self.index.search(queries, k, exclude=exclude, allowed=allowed).lists
 
 
 class Nothing:
     """Ranks nothing."""
 
-    def top(self, histories: Ragged, k: int, exclude: Ragged) -> Ragged:
+    def top(
+        self, histories: Ragged, k: int, exclude: Ragged, allowed: np.ndarray | None = None
+    ) -> Ragged:
         return Ragged.empty(len(histories))
 
 
@@ -143,12 +151,13 @@ def test_filling_equals_a_walk(data: st.DataObject, k: int) -> None:
     given_rows = [data.draw(st.permutations([r for r in range(7) if r not in b])) for b in banned]
     lists = [rows[: data.draw(st.integers(0, k))] for rows in given_rows]
 
-    class Given(Nothing):
-        def top(self, histories: Ragged, k: int, exclude: Ragged) -> Ragged:
-            return make_ragged(lists)
+    def rank(queries: EvaluationQueries, k: int, exclude: Ragged) -> Ragged:
+        return make_ragged(lists)
 
-    filled = FilledRanker(Given(), counts).top(Ragged.empty(2), k, make_ragged(banned))
-    walk = sorted(range(7), key=lambda item: (-counts[item], item))
+    allowed = np.array(sorted(data.draw(st.sets(row))), np.int64)
+    lists = [[item for item in one if item in allowed] for one in lists]
+    filled = FilledRank(rank, PopularityList(counts, allowed))(NOBODY, k, make_ragged(banned))
+    walk = sorted(allowed.tolist(), key=lambda item: (-counts[item], item))
     for query, start in enumerate(lists):
         rest = [item for item in walk if item not in banned[query] and item not in start]
         assert filled[query].tolist() == [*start, *rest][:k]
@@ -182,7 +191,8 @@ def test_writes_numbers_and_values_per_user(
 def test_mean_recall_is_that_of_the_comparison(tmp_path: Path) -> None:
     dataset = make_dataset(tmp_path)
     ranker = PopularityRanker(dataset.items.counts[: dataset.num_items])
-    found = mean_recall(build_queries(dataset, "test"), ranker, 10, exclude_seen=True)
+    queries = build_queries(dataset, "test")
+    found = mean_recall(queries, ranker, 10, exclude_seen=True, ranked=ALL)
     expected = compare(dataset).systems["popularity"].metrics["recall_at_10"].value
     assert found == pytest.approx(expected, abs=1e-12)
 
