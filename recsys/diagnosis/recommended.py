@@ -1,6 +1,6 @@
 """How popular the items are that a model recommends, with log Q and without.
 
-Dimensions: U users, C candidates, E output width.
+Dimensions: U users, M interests of a user, C candidates, E output width.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def recommend_by_popularity(
 
     Args:
         queries: U queries.
-        query_vectors: [U, E].
+        query_vectors: [U, E] or [U, M, E].
         item_vectors: [C, E].
         counts: [C], training events.
         temperature: The model's.
@@ -80,7 +80,7 @@ def recommend_by_popularity(
     log_q = np.zeros(len(counts))
     log_q[allowed] = np.log(counts[allowed] / counts.sum())
     scaled = (query_vectors / temperature).astype(np.float32)
-    extended = np.concatenate([scaled, np.ones_like(scaled[:, :1])], axis=1)  # [U, E + 1]
+    extended = np.concatenate([scaled, np.ones_like(scaled[..., :1])], axis=-1)  # E + 1 wide
     exclude = queries.seen if exclude_seen else Ragged.empty(len(queries))
     shares = {}
     for name, sign in zip(RANKINGS, (0.0, -1.0, 1.0), strict=True):

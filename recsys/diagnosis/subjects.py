@@ -1,4 +1,7 @@
-"""From a dataset and a model to the rows that estimators are measured on."""
+"""From a dataset and a model to the rows that estimators are measured on.
+
+Dimensions: N rows, M interests of a query, C candidates, E output width.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -45,8 +48,9 @@ def subject_of_positives(
     dataset: PreparedDataset, towers: Towers, chosen: ChosenPositives
 ) -> Subject:
     """Make validation positives the rows; in-batch candidates come from the training part."""
+    vectors = _routed(embed_queries(towers.model, chosen.queries), chosen.item_rows, towers)
     return Subject(
-        query_vectors=torch.from_numpy(embed_queries(towers.model, chosen.queries)),
+        query_vectors=torch.from_numpy(vectors),
         positive_rows=torch.from_numpy(chosen.item_rows),
         last_rows=torch.from_numpy(chosen.last_rows()),
         item_vectors=towers.items,
@@ -83,6 +87,7 @@ def subjects_of_batches(
         batch_size=min(batch_size, len(dataset.train)),
         drop_last=True,
         seed=seed,
+        with_times=towers.model.uses_times,
     )
     epochs = (batches.epoch(epoch) for epoch in itertools.count())
     for batch in itertools.islice(itertools.chain.from_iterable(epochs), num_batches):
@@ -91,13 +96,34 @@ def subjects_of_batches(
 
 def _subject_of_batch(dataset: PreparedDataset, towers: Towers, batch: TrainingBatch) -> Subject:
     features = dataset.users.features.take(batch.users)
-    inputs = QueryInputs(batch.users, batch.histories, features, batch.context)
+    inputs = QueryInputs(batch.users, batch.histories, features, batch.context, batch.times)
+    vectors = _routed(encode_queries(towers.model, inputs), batch.positives, towers)
     positives = torch.from_numpy(batch.positives.astype(np.int64))
     return Subject(
-        query_vectors=torch.from_numpy(encode_queries(towers.model, inputs)),
+        query_vectors=torch.from_numpy(vectors),
         positive_rows=positives,
         last_rows=torch.from_numpy(batch.histories[:, 0].astype(np.int64)),
         item_vectors=towers.items,
         temperature=towers.temperature,
         peers=BatchPeers(positives),
     )
+
+
+def _routed(
+    query_vectors: NDArray[np.float32], positives: NDArray[np.int64], towers: Towers
+) -> NDArray[np.float32]:
+    """Take of several interests the one that scores the positive highest, as training does.
+
+    Args:
+        query_vectors: [N, E] or [N, M, E].
+        positives: [N].
+        towers: Give the items' vectors.
+
+    Returns:
+        [N, E].
+    """
+    if query_vectors.ndim == 2:
+        return query_vectors
+    scores = np.einsum("nme,ne->nm", query_vectors, towers.item_vectors[positives])
+    best = scores.argmax(axis=1)[:, None, None]  # [N, 1, 1]
+    return np.take_along_axis(query_vectors, best, axis=1)[:, 0]

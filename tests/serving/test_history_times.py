@@ -51,7 +51,8 @@ def as_text() -> pa.Table:
 
 
 def as_moments() -> pd.DataFrame:
-    return history(pd.to_datetime(U4_SECONDS, unit="s")).to_pandas()
+    frame: pd.DataFrame = history(pd.to_datetime(U4_SECONDS, unit="s")).to_pandas()
+    return frame
 
 
 def shuffled() -> pa.Table:
