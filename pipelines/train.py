@@ -14,6 +14,7 @@ from recsys.config import TrainConfig, build, flatten, load, register_schemas, t
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_evaluation import evaluate_model
 from recsys.config.build_index import build_index_settings
+from recsys.config.build_warm_start import build_start
 from recsys.data import read_prepared
 from recsys.foundations import seed_everything
 from recsys.index import FaissIndex
@@ -31,6 +32,7 @@ def train(
     build.apply_threads(cfg)
     seed_everything(cfg.seed)
     folder = RunFolder(run_dir, resume=cfg.resume)
+    start = build_start(cfg, run_dir)
     with build.build_tracker(
         cfg.tracking, run_dir, sweep, folder.tracked_run, experiment=experiment
     ) as tracker:
@@ -41,12 +43,14 @@ def train(
         log.info("%s", dataset.summary)
 
         run = build.build_run(cfg, dataset, tracker, run_dir)
+        start.begin(run, dataset)
         result = fit(run, resume=cfg.resume)
 
         model = run.step.model
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
         index = FaissIndex.build(vectors, build_index_settings(cfg.index))
         report = evaluate_model(cfg.evaluation, dataset, model, index, seed=cfg.seed)
+        report = start.compare(model, dataset, report)
         bundle = write_bundle(
             run_dir / "bundle",
             model=model,
@@ -55,7 +59,8 @@ def train(
             index=index,
             config=to_plain(cfg),
             scores=scores_of(result, report),
-            provenance={"dataset_dir": str(dataset.path), "tracked_run": tracker.run_id},
+            provenance=start.provenance
+            | {"dataset_dir": str(dataset.path), "tracked_run": tracker.run_id},
         )
         log_outcome(tracker, run_dir, result, report, build.bundle_to_send(cfg.tracking, bundle))
     log.info("bundle: %s\ntracked run: %s", bundle, tracker.url or "none (tracking=none)")

@@ -120,6 +120,7 @@ class TrainConfig(PrepareConfig):
     index: IndexConfig = MISSING
     evaluation: EvaluationConfig = MISSING
     tracking: TrackingConfig = MISSING
+    init_from: str | None = field(default=MISSING, metadata=PATH)  # a bundle
     resume: bool = MISSING
 
     def __post_init__(self) -> None:

@@ -154,8 +154,12 @@ class WarmStart:
         log.info("warm start from the bundle %s: %s", point.bundle_id[:12], _words(point.counts))
         for name, why in point.fresh_features.items():
             log.info("the feature %s starts anew: %s", name, why)
-        recalls = {name: value for name, value in means.items() if "_recall_at_" in name}
-        log.info("before training: %s", ", ".join(f"{n} {x:.4f}" for n, x in recalls.items()))
+        for part in point.before:
+            prefix = f"before_{part}_recall_at_"
+            recalls = [
+                f"@{n.removeprefix(prefix)} {x:.4f}" for n, x in means.items() if prefix in n
+            ]
+            log.info("before training: %s recall %s", part, ", ".join(recalls))
 
     def compare(
         self, model: TwoTower, dataset: PreparedDataset, report: Report | None
