@@ -9,6 +9,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from recsys.bundle import read_bundle
+from recsys.data import read_prepared
+from recsys.evaluation import build_queries, embed_queries
 from recsys.foundations import DataError, MissingFileError
 
 
@@ -22,6 +25,41 @@ def test_an_outside_evaluator_finds_the_reports_recall(
     recalls = [len(relevant & given[user]) / len(relevant) for user, relevant in truth.items()]
     report = json.loads((trained.folder / "report.json").read_text())
     assert np.mean(recalls) == pytest.approx(report["metrics"]["recall_at_10"], abs=1e-12)
+
+
+HISTORY = "model.user_tower.history"
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        {f"{HISTORY}.encoder": "transformer", f"{HISTORY}.time_gaps": True},
+        {f"{HISTORY}.encoder": "attention", f"{HISTORY}.num_interests": 3},
+    ],
+    ids=lambda history: str(history[f"{HISTORY}.encoder"]),
+)
+def test_lists_are_those_that_evaluate_ranks_whatever_reads_the_history(
+    history: dict[str, Any], train_in: Any, tmp_path: Path, recommend_to: Any, dataset_of: Any
+) -> None:
+    folder = tmp_path / "run"
+    path = train_in(folder, history | {"trainer.epochs": 1})
+    bundle, dataset = read_bundle(path), read_prepared(dataset_of(path))
+    queries = build_queries(dataset, "test")
+    assert len(queries) > 50
+    vectors = embed_queries(bundle.model, queries)
+    hits = bundle.exact.search(vectors, 10, exclude=queries.seen)
+    users = dataset.users.vocabulary.ids_of(queries.user_rows).to_pylist()
+    given = recommend_to(tmp_path / "top.parquet", path, k=10)
+    lists = dict(iter(given.groupby("user_id")))
+    found = []
+    for place, (user, (rows, scores)) in enumerate(zip(users, hits, strict=True)):
+        truth = queries.truth[place]
+        ids = dataset.items.vocabulary.ids_of(rows).to_pylist()
+        assert lists[user]["item_id"].tolist() == ids
+        assert lists[user]["score"].tolist() == scores.tolist()
+        found.append(len(np.intersect1d(rows, truth)) / len(truth))
+    report = json.loads((folder / "report.json").read_text())
+    assert np.mean(found) == pytest.approx(report["metrics"]["recall_at_10"], abs=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.25, 1.0])
