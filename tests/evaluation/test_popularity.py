@@ -28,6 +28,22 @@ def test_equals_a_walk_down_the_catalogue(counts: list[int], data: st.DataObject
         assert top[query].tolist() == [item for item in walk if item not in banned][:k]
 
 
+@given(
+    counts=st.lists(st.integers(0, 4), min_size=1, max_size=12),
+    data=st.data(),
+    k=st.integers(1, 14),
+)
+def test_gives_only_what_is_allowed(counts: list[int], data: st.DataObject, k: int) -> None:
+    row = st.integers(0, len(counts) - 1)
+    allowed = sorted(data.draw(st.sets(row)))
+    exclude = data.draw(st.lists(st.lists(row, max_size=14), min_size=1, max_size=4))
+    popular = PopularityList(np.array(counts), np.array(allowed, np.int64))
+    top = popular.top(k, make_ragged(exclude))
+    walk = sorted(allowed, key=lambda item: (-counts[item], item))
+    for query, banned in enumerate(exclude):
+        assert top[query].tolist() == [item for item in walk if item not in banned][:k]
+
+
 def test_k_below_1_is_refused() -> None:
     with pytest.raises(ArgumentError, match="`k` must be above 0"):
         PopularityList(np.array([1])).top(0, Ragged.empty(1))
