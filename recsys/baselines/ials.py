@@ -102,7 +102,7 @@ class Ials:
             B lists of at most k rows; none where the history is empty, which scores nothing.
         """
         return top_of_scores(
-            self._score,
+            self.scores,
             histories,
             k=k,
             exclude=exclude,
@@ -110,7 +110,8 @@ class Ials:
             num_items=self._num_items,
         )
 
-    def _score(self, histories: Ragged) -> NDArray[np.float32]:
+    def scores(self, histories: Ragged) -> NDArray[np.float32]:
+        """Score all candidates for B histories: [B, N]; -inf where a history is empty."""
         matrix = _as_package_takes_it(history_matrix(histories, self._num_items))
         scores = np.asarray(self._model.compute_user_embedding(matrix) @ self._items.T)  # [B, N]
         scores[histories.lengths == 0] = -np.inf

@@ -77,6 +77,10 @@ def test_ease_ranks_by_history_times_weights_and_scores_nothing_without_a_histor
         scores = matrix[user] @ ease.weights
         assert lists[user].tolist() == expected_top(scores, 5, histories[user].tolist())
     assert lists[4].tolist() == []
+    some = ease.top(histories, 5, histories, np.array([1, 4, 7, 11]))
+    for user in range(4):
+        banned = [*histories[user].tolist(), *({*range(12)} - {1, 4, 7, 11})]
+        assert some[user].tolist() == expected_top(matrix[user] @ ease.weights, 5, banned)
 
 
 @given(
@@ -108,6 +112,10 @@ def test_item_knn_equals_a_slow_version(
         assert len(lists[user]) == min(k, len(allowed))
         found = scores[lists[user]].tolist()
         assert found == sorted(scores[allowed].tolist(), reverse=True)[:k]
+    every, even = knn.top(histories, 7, histories), np.arange(0, 7, 2)
+    some = knn.top(histories, k, histories, even)
+    for user in range(8):
+        assert some[user].tolist() == [row for row in every[user] if row % 2 == 0][:k]
 
 
 def test_item_knn_equals_the_value_worked_by_hand() -> None:
