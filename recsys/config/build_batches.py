@@ -38,7 +38,8 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
             _check_context(config, dataset)
             batches = ProfileBatches(events, **settings)
         case _:
-            batches = EventBatches(events, ties=ties, **settings)
+            with_times = config.model.user_tower.history.time_gaps
+            batches = EventBatches(events, ties=ties, with_times=with_times, **settings)
     if batches.count_batches(1) == 0:
         raise ConfigError(
             f"trainer.drop_last=true leaves no batch: trainer.batch_size is "

@@ -27,6 +27,8 @@ from recsys.training import (
     grow_each,
     grow_shared,
     sampled_losses,
+    smooth_catalogue_loss,
+    smooth_sampled_loss,
 )
 
 
@@ -44,8 +46,9 @@ def build_objective(config: TrainConfig, dataset: PreparedDataset, model: TwoTow
     features = dataset.items.features.take(np.arange(dataset.num_items))
     sampling = SamplingBuilder(config, dataset)
     match config.loss:
-        case schema.FullSoftmaxConfig():
-            return CatalogueObjective(full_softmax_loss, features)
+        case schema.FullSoftmaxConfig(label_smoothing=smoothing):
+            loss = smooth_catalogue_loss(full_softmax_loss, smoothing)
+            return CatalogueObjective(loss, features)
         case schema.FullLogisticConfig():
             return CatalogueObjective(full_logistic_loss, features)
         case schema.CorrectedLossConfig() as loss:
@@ -80,7 +83,7 @@ def _softmax(
     return SampledObjective(
         samplers[0] if len(samplers) == 1 else MixedSampler(samplers),
         features,
-        _softmax_loss(loss),
+        smooth_sampled_loss(_softmax_loss(loss), loss.label_smoothing, dataset.num_items),
         popularity=popularity if {"in_batch", "memory"} & set(names) else None,
         known_positives=known,
     )

@@ -19,6 +19,12 @@ class LossConfig:
 class FullSoftmaxConfig(LossConfig):
     """The softmax over the whole catalogue: exact, and its cost grows with the catalogue."""
 
+    label_smoothing: float = MISSING  # share of the target that goes to the whole catalogue
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        share("loss.label_smoothing", self.label_smoothing)
+
 
 @dataclass(kw_only=True)
 class FullLogisticConfig(LossConfig):
@@ -32,6 +38,7 @@ class CorrectedLossConfig(LossConfig):
     log_q: str = MISSING
     mask_accidental_hits: bool = MISSING
     mask_known_positives: bool = MISSING  # also the user's other training items leave the row
+    label_smoothing: float = MISSING  # share of the target that goes to the whole catalogue
 
     def __post_init__(self) -> None:
         """Check the choices."""
@@ -40,6 +47,12 @@ class CorrectedLossConfig(LossConfig):
             raise ConfigError(
                 "loss.log_q=refined takes the positive out of the sum, so that "
                 "loss.mask_accidental_hits must be true, got false."
+            )
+        share("loss.label_smoothing", self.label_smoothing)
+        if self.label_smoothing > 0 and self.log_q == "none":
+            raise ConfigError(
+                "loss.label_smoothing estimates a mean over the catalogue by the expected counts, "
+                f"which loss.log_q=none leaves out; got {self.label_smoothing:g}."
             )
 
 

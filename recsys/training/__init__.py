@@ -13,6 +13,7 @@ from recsys.training.importance_objective import (
     grow_shared,
 )
 from recsys.training.known_positives import KnownPositives
+from recsys.training.label_smoothing import smooth_catalogue_loss, smooth_sampled_loss
 from recsys.training.learner import Learner
 from recsys.training.model_step import ModelStep
 from recsys.training.objective import CatalogueObjective, Objective
@@ -81,6 +82,8 @@ __all__ = [
     "needs_sparse_gradients",
     "sampled_losses",
     "scores_of",
+    "smooth_catalogue_loss",
+    "smooth_sampled_loss",
     "start_from_bundle",
     "takes_weight_decay",
     "update",

@@ -1,7 +1,7 @@
 """What is minimised: the protocol, and the losses over the whole catalogue.
 
-Dimensions: Q queries in the batch, P positives, C candidates in the catalogue, E output width of the
-towers.
+Dimensions: Q queries in the batch, P positives, C candidates in the catalogue, E output width of
+the towers.
 """
 
 from collections.abc import Mapping

@@ -28,6 +28,8 @@ class SampledTerms:
         temperature: Divides the scores.
         own_columns: [B] or None.
         sampled_mask: [B, S], True is considered; or None.
+        drawn_mask: [B, S], True was drawn for the query, False stands in the sample by
+            construction; or None, where only the own columns do.
     """
 
     query_embeddings: Tensor
@@ -41,6 +43,7 @@ class SampledTerms:
     temperature: float | Tensor
     own_columns: Tensor | None
     sampled_mask: Tensor | None
+    drawn_mask: Tensor | None
 
 
 SampledLoss = Callable[[SampledTerms], Tensor]

@@ -122,10 +122,12 @@ class _Step:
         self, queries: Tensor, positives: Tensor, sampled: SampledEmbeddings, drawn: Draw
     ) -> SampledTerms:
         """Gather the terms of a loss, on the device of the queries."""
-        device, mask = queries.device, self._find_drawn(drawn)
+        device = queries.device
+        drawn_mask = self._find_drawn(drawn)
+        mask = drawn_mask
         if self.known is not None:
             others = self.known.find_others(self.batch.users, self.positive_rows, drawn.rows)
-            mask = others.logical_not_() if mask is None else mask.logical_and(~others)
+            mask = ~others if mask is None else mask & ~others
         temperature = self.model.temperature()
         return SampledTerms(
             query_embeddings=queries,
@@ -139,6 +141,7 @@ class _Step:
             temperature=temperature if queries.requires_grad else temperature.detach(),
             own_columns=None if drawn.own_columns is None else drawn.own_columns.to(device),
             sampled_mask=None if mask is None else mask.to(device),
+            drawn_mask=None if drawn_mask is None else drawn_mask.to(device),
         )
 
     def _find_drawn(self, drawn: Draw) -> Tensor | None:

@@ -208,6 +208,24 @@ def test_in_batch_q_by_hand() -> None:
     assert drawn.own_columns.tolist() == [0, 1, 2, 3]
 
 
+def test_in_batch_q_of_groups_counts_the_columns_of_other_groups_by_hand() -> None:
+    # Rows of the group of three see one column of another group, the single row sees three: 1.5 in
+    # the mean. A candidate of 40 of the 136 events is expected 1.5 * 40 / 136 times.
+    request = DrawRequest(torch.tensor([0, 8, 0, 3]), groups=torch.tensor([7, 7, 5, 7]))
+    drawn = draw(make_in_batch(), request, make_generator(0))
+    assert_close(drawn.log_q, torch.tensor([60.0, 30, 60, 1.5]).div(136).log())
+    assert_close(drawn.positive_log_q, drawn.log_q)
+    assert drawn.num_draws == 1.5
+    assert request.take(torch.tensor([1, 2])).groups is not None
+    [alone] = [draw(make_in_batch(), request.take(torch.tensor([0])), make_generator(0))]
+    assert_close(alone.log_q, torch.tensor([40.0]).div(136).log())  # no other group: as of one
+
+
+def test_groups_are_one_number_for_each_positive() -> None:
+    with pytest.raises(ShapeError, match="`groups` must have shape"):
+        DrawRequest(torch.tensor([0, 8]), groups=torch.tensor([7]))
+
+
 def test_in_batch_q_is_exact_for_batches_of_a_shuffled_epoch() -> None:
     # Every batch of 2 of the events 0, 0, 0, 1, 2 equally often: 10 batches. Candidate 0 stands in
     # them 12 times, 1 and 2 four times: a mean of 2 * count / 5.

@@ -1,0 +1,71 @@
+"""Softmax losses whose target is smoothed: a part of it goes to the whole catalogue."""
+
+from torch import Tensor
+
+from recsys.losses import label_smoothing_term, sampled_label_smoothing_term
+from recsys.training.objective import CatalogueLoss
+from recsys.training.sampled_losses import SampledLoss, SampledTerms
+
+
+def smooth_catalogue_loss(loss: CatalogueLoss, smoothing: float) -> CatalogueLoss:
+    """Give a loss over the whole catalogue with a smoothed target.
+
+    Args:
+        loss: `full_softmax_loss`.
+        smoothing: The part of the target that goes to the catalogue, in [0, 1).
+    """
+    if smoothing == 0:
+        return loss
+
+    def smoothed(
+        query_embeddings: Tensor,
+        catalogue_embeddings: Tensor,
+        *,
+        positive_rows: Tensor,
+        temperature: float | Tensor,
+        query_rows: Tensor | None,
+    ) -> Tensor:
+        losses = loss(
+            query_embeddings,
+            catalogue_embeddings,
+            positive_rows=positive_rows,
+            temperature=temperature,
+            query_rows=query_rows,
+        )
+        return losses + label_smoothing_term(
+            query_embeddings,
+            catalogue_embeddings,
+            positive_rows=positive_rows,
+            temperature=temperature,
+            smoothing=smoothing,
+            query_rows=query_rows,
+        )
+
+    return smoothed
+
+
+def smooth_sampled_loss(loss: SampledLoss, smoothing: float, num_candidates: int) -> SampledLoss:
+    """Give a corrected softmax over a sample with a smoothed target.
+
+    Args:
+        loss: `standard_softmax` or `refined_softmax`.
+        smoothing: The part of the target that goes to the catalogue, in [0, 1).
+        num_candidates: Candidates in the catalogue.
+    """
+    if smoothing == 0:
+        return loss
+
+    def smoothed(terms: SampledTerms) -> Tensor:
+        return loss(terms) + sampled_label_smoothing_term(
+            terms.query_embeddings,
+            terms.positive_embeddings,
+            terms.sampled_embeddings,
+            sampled_log_q=terms.sampled_log_q,
+            num_candidates=num_candidates,
+            temperature=terms.temperature,
+            smoothing=smoothing,
+            own_columns=terms.own_columns,
+            drawn_mask=terms.drawn_mask,
+        )
+
+    return smoothed

@@ -1,0 +1,138 @@
+"""Which interest each positive trains, against a loop; what the choice leaves alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from recsys.data import FeatureSchema, FeatureTable, TrainingBatch
+from recsys.foundations import ArgumentError, make_generator
+from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
+from recsys.training import Learner, ModelStep, build_schedule
+from recsys.training.interests import route_to_interests
+
+NOTHING = FeatureSchema()
+ITEMS = FeatureTable.missing(NOTHING, 6)
+
+
+def make_model(*, dropout: float = 0.0, norm: str = "none", **tower: Any) -> TwoTower:
+    torch.manual_seed(0)
+    spec = ModelSpec(
+        embedding_dim=4,
+        user_tower=UserTowerSpec(**tower),
+        item_tower=ItemTowerSpec(
+            id_dropout=dropout, norm=norm, hidden=() if norm == "none" else (3,)
+        ),
+        init_std=1.0,
+    )
+    return build_two_tower(
+        spec,
+        num_users=3,
+        num_items=6,
+        user_schema=NOTHING,
+        item_schema=NOTHING,
+        context_schema=NOTHING,
+        sparse=False,
+    )
+
+
+def make_queries(count: int) -> Tensor:
+    """Make queries of three interests each: [count, 3, 4]."""
+    return torch.randn(count, 3, 4, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+@pytest.mark.parametrize("query_rows", [None, [1, 0, 0, 1, 0]])
+def test_each_positive_gets_the_interest_that_scores_it_highest(
+    query_rows: list[int] | None,
+) -> None:
+    model, positives = make_model().eval(), np.array([5, 0, 2, 2, 1])
+    owners = list(range(5)) if query_rows is None else query_rows
+    queries = make_queries(max(owners) + 1)
+    rows = None if query_rows is None else np.array(query_rows)
+    routed = route_to_interests(model, ITEMS, queries, positives, rows)
+    items = model.embed_candidates(torch.from_numpy(positives), ITEMS.take(positives)).detach()
+    chosen = [
+        int((queries[owner] @ item).argmax()) for owner, item in zip(owners, items, strict=True)
+    ]
+    assert len(set(chosen)) > 1
+    assert_close(routed, torch.stack([queries[o, c] for o, c in zip(owners, chosen, strict=True)]))
+    [gradient] = torch.autograd.grad(routed.sum(), [queries])
+    counts = torch.zeros(queries.shape[:2])
+    for owner, interest in zip(owners, chosen, strict=True):
+        counts[owner, interest] += 1
+    assert_close(gradient, counts[:, :, None].expand(-1, -1, 4))  # of the chosen ones alone
+
+
+@pytest.mark.parametrize("norm", ["none", "batch_norm"])
+def test_the_choice_draws_nothing_and_leaves_the_model_as_it_was(norm: str) -> None:
+    model = make_model(dropout=0.9, norm=norm).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    random = torch.get_rng_state()
+    queries, positives = make_queries(5), np.array([5, 0, 2, 2, 1])
+    routed = route_to_interests(model, ITEMS, queries, positives, None)
+    assert torch.equal(random, torch.get_rng_state())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert model.item_tower.training
+    assert torch.equal(routed, route_to_interests(model.eval(), ITEMS, queries, positives, None))
+
+
+class Remember:
+    """An objective that remembers what it is given, and pulls queries towards 1."""
+
+    def losses(
+        self,
+        model: TwoTower,
+        query_embeddings: Tensor,
+        batch: TrainingBatch,
+        generator: torch.Generator,
+    ) -> Tensor:
+        self.queries, self.batch = query_embeddings, batch
+        return ((query_embeddings - 1) ** 2).sum(dim=1)
+
+
+def make_batch() -> TrainingBatch:
+    return TrainingBatch(
+        users=np.array([0, 2]),
+        positives=np.array([5, 0, 2]),
+        histories=np.array([[1, 3], [2, 4]]),
+        weights=None,
+        context=FeatureTable.missing(NOTHING, 2),
+        query_rows=np.array([0, 1, 1]),
+    )
+
+
+def test_a_step_of_a_model_with_interests_has_a_query_for_each_positive() -> None:
+    model = make_model(history="attention", num_interests=3, history_length=2)
+    objective: Any = Remember()
+    users = FeatureTable.missing(NOTHING, 3)
+    step = ModelStep(model, objective, users, make_generator(0), ITEMS)
+    losses, weights = step(make_batch())
+    assert losses.shape == weights.shape == (3,)
+    assert objective.queries.shape == (3, 4)
+    assert objective.batch.query_rows is None
+    assert objective.batch.users.tolist() == [0, 2, 2]
+    assert objective.batch.newest_items().tolist() == [1, 2, 2]
+    assert objective.batch.is_grouped
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    schedule = build_schedule("constant", warmup_steps=0, total_steps=1)
+    assert Learner(step, [optimizer], schedule, gradient_clip=0.0).learn(make_batch()) > 0
+
+
+def test_events_stay_ungrouped_where_their_queries_have_interests() -> None:
+    model = make_model(history="attention", num_interests=3, history_length=2)
+    objective: Any = Remember()
+    users = FeatureTable.missing(NOTHING, 3)
+    batch = replace(make_batch(), positives=np.array([5, 0]), query_rows=None)
+    ModelStep(model, objective, users, make_generator(0), ITEMS)(batch)
+    assert not objective.batch.is_grouped
+
+
+def test_interests_need_the_items_features() -> None:
+    model = make_model(history="attention", num_interests=3, history_length=2)
+    step = ModelStep(model, Remember(), FeatureTable.missing(NOTHING, 3), make_generator(0))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="`item_features` must be given"):
+        step(make_batch())
