@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from recsys.bundle import Bundle
 from recsys.foundations import ArgumentError, MissingExtraError
+from recsys.models import UserTowerSpec
 from recsys.serving import Lookup
 from recsys.serving.app import create_app, serve_app
 
@@ -191,6 +192,27 @@ def test_each_user_asked_for_has_an_answer_in_order(client: Client) -> None:
     assert [result["fallback"] for result in results] == [True, False, True]
     # The only allowed item is one that the known user has seen.
     assert [len(result["items"]) for result in results] == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "tower",
+    [
+        UserTowerSpec(history="attention", num_interests=3),
+        UserTowerSpec(history="transformer", time_gaps=True),
+    ],
+)
+def test_interests_and_times_of_a_model_do_not_show(
+    make_bundle: MakeBundle, make_client: MakeClient, tower: UserTowerSpec
+) -> None:
+    rows = [(f"u{n}", f"i{(3 * n + m) % 9}") for n in range(9) for m in range(4)]
+    lookup = Lookup(make_bundle(rows, user_tower=tower))
+    given = {"new": ["i3", "i7"]}
+    request = {"users": ["u3", "new"], "k": 4, "histories": given}
+    results = make_client(lookup).post("/v1/recommend", json=request).json()["results"]
+    table = lookup.recommend(["u3", "new"], k=4, histories=given)
+    found = [(item["item_id"], item["score"]) for one in results for item in one["items"]]
+    assert found == list(zip(table["item_id"].to_pylist(), table["score"].to_pylist(), strict=True))
+    assert len(found) == 8
 
 
 def test_neighbours_are_those_of_the_lookup(client: Client, lookup: Lookup) -> None:
