@@ -18,7 +18,7 @@ class EventBatches:
     """Every training event, or every one of some, once an epoch, in an order by seed and epoch.
 
     A positive sees the events strictly before it in the user's order. Without any order it sees
-    the user's other events, those of the same item left out.
+    the user's other events; those of the same item are left out, unless repeats are the point.
 
     Args:
         events: The training part, sorted by user, then by order.
@@ -32,6 +32,8 @@ class EventBatches:
         positives: [P], int64, positions of the events that are positives; the others stand in
             histories alone. None: all are.
         with_times: Whether batches tell when the items of the histories were met, given a clock.
+        repeats: Whether users are to be given again what they had. A history without an order then
+            holds the positive's item where the user has it more than once, as it will in use.
 
     Raises:
         ArgumentError: `batch_size` is not above 0, or a position is out of range.
@@ -49,6 +51,7 @@ class EventBatches:
         seed: int,
         positives: NDArray[np.int64] | None = None,
         with_times: bool = False,
+        repeats: bool = False,
     ) -> None:
         check_positive("batch_size", batch_size)
         self._positives = np.arange(len(events)) if positives is None else positives
@@ -56,6 +59,7 @@ class EventBatches:
         self._events, self._ordered, self._seed = events, clock != "none", seed
         self._length, self._batch_size, self._drop_last = history_length, batch_size, drop_last
         self._times = events.timestamps if with_times and clock == "time" else None
+        self._repeats = repeats
         num_users = int(events.users.max()) + 1 if len(events.users) else 0
         starts = np.searchsorted(events.users, np.arange(num_users + 1))
         self._starts, self._stops = starts[:-1], starts[1:]
@@ -105,8 +109,9 @@ class EventBatches:
         steps = np.arange(1, self._length + 1)
         inside = steps < stops - starts
         positions = starts + (rows[:, None] - starts + steps) % (stops - starts)  # [B, L]
-        items = self._events.items[positions]
-        return np.where(inside & (items != self._events.items[rows][:, None]), positions, -1)
+        if not self._repeats:
+            inside = inside & (self._events.items[positions] != self._events.items[rows][:, None])
+        return np.where(inside, positions, -1)
 
 
 def _check_positions(positions: NDArray[np.int64], num_events: int) -> None:

@@ -88,6 +88,7 @@ def subjects_of_batches(
         drop_last=True,
         seed=seed,
         with_times=towers.model.uses_times,
+        repeats=not dataset.exclude_seen,
     )
     epochs = (batches.epoch(epoch) for epoch in itertools.count())
     for batch in itertools.islice(itertools.chain.from_iterable(epochs), num_batches):

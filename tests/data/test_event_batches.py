@@ -49,7 +49,7 @@ def rows_of(batches: list[TrainingBatch]) -> list[tuple[int, int, tuple[int, ...
 
 
 def expected_rows(
-    events: Events, *, clock: str, ties: str, length: int
+    events: Events, *, clock: str, ties: str, length: int, repeats: bool = False
 ) -> list[tuple[int, int, tuple[int, ...]]]:
     """Say in a slow loop what each event's row must be."""
     rows = []
@@ -59,11 +59,11 @@ def expected_rows(
     )
     for here, (user, item, time) in enumerate(log):
         mine = [place for place, event in enumerate(log) if event[0] == user]
-        if clock == "none":  # the events behind it, round the end of the list, without its item
+        if clock == "none":  # the events behind it, round the end; without its item, or with
             after = [place for place in mine if place > here]
             before = [place for place in mine if place < here]
             seen = [log[place][1] for place in after + before][:length]
-            history = [-1 if other == item else other for other in seen]
+            history = [-1 if other == item and not repeats else other for other in seen]
         else:
             seen = [
                 log[place][1]
@@ -79,6 +79,7 @@ def expected_rows(
     log=LOGS,
     clock=st.sampled_from(["time", "order", "none"]),
     ties=st.sampled_from(["include", "exclude"]),
+    repeats=st.booleans(),
     length=st.integers(1, 6),
     batch_size=st.integers(1, 40),
     epoch=st.integers(0, 3),
@@ -87,16 +88,22 @@ def test_an_epoch_visits_each_event_once_with_the_history_that_it_may_see(
     log: list[tuple[int, int, int]],
     clock: str,
     ties: str,
+    repeats: bool,
     length: int,
     batch_size: int,
     epoch: int,
 ) -> None:
     events = make_events(log)
     batches = make_batches(
-        events, clock=clock, ties=ties, history_length=length, batch_size=batch_size
+        events,
+        clock=clock,
+        ties=ties,
+        repeats=repeats,
+        history_length=length,
+        batch_size=batch_size,
     )
     emitted = rows_of(list(batches.epoch(epoch)))
-    wanted = expected_rows(events, clock=clock, ties=ties, length=length)
+    wanted = expected_rows(events, clock=clock, ties=ties, length=length, repeats=repeats)
     assert Counter(emitted) == Counter(wanted)
     assert batches.num_rows == len(log)
 
@@ -128,6 +135,14 @@ def test_without_an_order_a_positive_is_never_in_its_own_history(
     batches = make_batches(make_events(log), clock="none", history_length=length)
     for _, positive, history in rows_of(list(batches.epoch(0))):
         assert positive not in history
+
+
+def test_without_an_order_repeats_stay_in_the_history_and_the_event_itself_does_not() -> None:
+    # The user has item 7 twice and item 8 once: each event sees the other two.
+    events = make_events([(0, 7, 1), (0, 8, 1), (0, 7, 1)])
+    batches = make_batches(events, clock="none", repeats=True)
+    emitted = rows_of(list(batches.epoch(0)))
+    assert sorted(emitted) == [(0, 7, (7, 8, -1)), (0, 7, (8, 7, -1)), (0, 8, (7, 7, -1))]
 
 
 def test_ties_worked_by_hand() -> None:
