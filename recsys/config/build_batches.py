@@ -39,7 +39,13 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
             batches = ProfileBatches(events, **settings)
         case _:
             with_times = config.model.user_tower.history.time_gaps
-            batches = EventBatches(events, ties=ties, with_times=with_times, **settings)
+            batches = EventBatches(
+                events,
+                ties=ties,
+                with_times=with_times,
+                repeats=not dataset.exclude_seen,
+                **settings,
+            )
     if batches.count_batches(1) == 0:
         raise ConfigError(
             f"trainer.drop_last=true leaves no batch: trainer.batch_size is "
