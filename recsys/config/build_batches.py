@@ -13,6 +13,8 @@ from recsys.data import (
 )
 from recsys.foundations import ConfigError
 
+_UNITS = {"events": "", "sequences": " stretches", "profiles": " users"}
+
 
 def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatches:
     """Build the source of training positives.
@@ -49,9 +51,18 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
     if batches.count_batches(1) == 0:
         raise ConfigError(
             f"trainer.drop_last=true leaves no batch: trainer.batch_size is "
-            f"{trainer.batch_size}, the training part has {len(dataset.train)} rows."
+            f"{trainer.batch_size}{_UNITS[trainer.examples]}, the training part has "
+            f"{len(dataset.train)} rows."
         )
     return batches
+
+
+def positives_per_step(config: TrainConfig, dataset: PreparedDataset) -> float:
+    """Count the positives of a step, in the mean where batches are not of events."""
+    if config.trainer.examples == "events":
+        return config.trainer.batch_size
+    batches = build_batches(config, dataset)
+    return batches.num_rows / batches.count_batches(1)
 
 
 def _check_order(dataset: PreparedDataset) -> None:

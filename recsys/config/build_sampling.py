@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from recsys.config import schema_sampling as schema
+from recsys.config.build_batches import positives_per_step
 from recsys.config.build_index import build_index_settings
 from recsys.config.schema_stages import TrainConfig
 from recsys.data import PreparedDataset, consecutive_pairs
@@ -125,7 +126,8 @@ class SamplingBuilder:
             case schema.StreamingRateConfig() as rate:
                 gap = rate.initial_gap
                 if gap is None:
-                    gap = max(self._dataset.num_items / self._config.trainer.batch_size, 1.0)
+                    positives = positives_per_step(self._config, self._dataset)
+                    gap = max(self._dataset.num_items / positives, 1.0)
                 return StreamingPopularity(
                     self._hashing(rate), step_size=rate.step_size, initial_gap=gap
                 )

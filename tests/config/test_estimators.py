@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from recsys.config import TrainConfig, build, compose_config
+from recsys.config.build_batches import build_batches
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_objective import build_objective
 from recsys.data import PreparedDataset, read_prepared
@@ -73,7 +74,7 @@ def test_every_preset_composes_builds_and_trains(
     step = ModelStep(model, objective, dataset.users.features, make_generator(0, "draws"))
     optimizers = build.build_optimizer(config.optimizer, model)
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    batch = next(build.build_batches(config, dataset).epoch(0))
+    batch = next(build_batches(config, dataset).epoch(0))
 
     losses, weights = step(batch)
     assert losses.shape == weights.shape == (len(batch.positives),)
@@ -114,7 +115,7 @@ def test_a_preset_trains_by_the_loss_of_its_name(
     by_query = config.sampler.mode == "per_query"
     sampler = (PerQuerySampler if by_query else WithReplacementSampler)(proposal, num_sampled=9)
     features = dataset.items.features.take(np.arange(dataset.num_items))
-    batch = next(build.build_batches(config, dataset).epoch(0))
+    batch = next(build_batches(config, dataset).epoch(0))
     found, expected = (
         ModelStep(model, objective, dataset.users.features, make_generator(0, "draws"))(batch)[0]
         for objective in (
@@ -141,7 +142,7 @@ def test_every_sampler_draws_in_every_mode(
     settings = {"loss": "sampled_softmax", "loss.num_sampled": 12, "sampler": sampler}
     config: Any = compose(settings)
     model = build.build_model(config, dataset)
-    batch = next(build.build_batches(config, dataset).epoch(0))
+    batch = next(build_batches(config, dataset).epoch(0))
     for mode, (least, most) in MODES.items():
         config.sampler.mode = mode
         objective = build_objective(config, dataset, model)

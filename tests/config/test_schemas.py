@@ -68,6 +68,13 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"run_dir": ""}, "run_dir must not be empty."),
         ({"dataset_dir": ""}, "dataset_dir must not be empty."),
         ({"trainer.epochs": 0}, "trainer.epochs must be at least 1, got 0."),
+        ({"trainer.examples": "users"}, "trainer.examples must be one of events, sequences, prof"),
+        ({"trainer.user_weighting": 1.5}, "trainer.user_weighting must be from 0 to 1, got 1.5."),
+        ({"trainer.user_weighting": -0.1}, "trainer.user_weighting must be from 0 to 1, got -0."),
+        (
+            {"loss": "full_softmax", "loss.label_smoothing": 1},
+            "loss.label_smoothing must be at least 0 and below 1, got 1",
+        ),
         ({"trainer.batch_size": 0}, "trainer.batch_size must be at least 1, got 0."),
         (
             {"trainer.device": "tpu"},
@@ -95,8 +102,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"model.user_tower.hidden": [0]}, "model.user_tower.hidden must hold widths of at least"),
         ({"model.item_tower.hidden": [0]}, "model.item_tower.hidden must hold widths of at least"),
         (
-            {"model.user_tower.history.encoder": "gru"},
-            "model.user_tower.history.encoder must be one of none, mean, recency, got 'gru'.",
+            {"model.user_tower.history.encoder": "lstm"},
+            "history.encoder must be one of none, mean, recency, attention, gru, transformer, got",
         ),
         ({"model.user_tower.history.length": 0}, "model.user_tower.history.length must be at le"),
         ({"model.user_tower.history.decay": 0}, "model.user_tower.history.decay must be above 0"),
@@ -234,6 +241,19 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         ({"tracking": "mlflow", "tracking.on_error": "x"}, "tracking.on_error must be one of fail"),
         # what excludes what
+        (
+            {"trainer.examples": "sequences"},
+            "trainer.examples=sequences needs model.user_tower.history.encoder to be gru or "
+            "transformer, which see at each event only those before it, got 'recency'.",
+        ),
+        (
+            {"trainer.examples": "profiles", "model": "factorization"},
+            "model.user_tower.history.encoder must not be none.",
+        ),
+        (
+            {"loss.label_smoothing": 0.1, "loss.log_q": "none"},
+            "which loss.log_q=none leaves out; got 0.1.",
+        ),
         (
             {"trainer.batch_size": 1, "loss": "in_batch"},
             "trainer.batch_size must be at least 2 for loss=in_batch, got 1",

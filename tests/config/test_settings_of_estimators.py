@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from recsys.config import TrainConfig, build, compose_config
+from recsys.config.build_batches import build_batches
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_objective import build_objective
 from recsys.data import FeatureTable, PreparedDataset, TrainingBatch, read_prepared
@@ -58,6 +59,8 @@ from recsys.training import (
     grow_each,
     grow_shared,
     sampled_losses,
+    smooth_catalogue_loss,
+    smooth_sampled_loss,
 )
 
 NUM_USERS, NUM_ITEMS, BATCH_SIZE = 20, 15, 8
@@ -164,6 +167,12 @@ CASES: dict[str, tuple[dict[str, Any], Build]] = {
         {"loss": "full_softmax"},
         lambda parts: CatalogueObjective(full_softmax_loss, parts.features),
     ),
+    "full softmax, smoothed": (
+        {"loss": "full_softmax", "loss.label_smoothing": 0.3},
+        lambda parts: CatalogueObjective(
+            smooth_catalogue_loss(full_softmax_loss, 0.3), parts.features
+        ),
+    ),
     "full logistic": (
         {"loss": "full_logistic"},
         lambda parts: CatalogueObjective(full_logistic_loss, parts.features),
@@ -215,6 +224,22 @@ CASES: dict[str, tuple[dict[str, Any], Build]] = {
         lambda parts: parts.sampled(
             InBatchSampler(parts.popularity),
             partial(sampled_losses.standard_softmax, remove_accidental_hits=False),
+        ),
+    ),
+    "smoothed in a mixture": (
+        {"loss": "mixed", "loss.num_sampled": 5, "loss.label_smoothing": 0.3},
+        lambda parts: parts.sampled(
+            MixedSampler(
+                [
+                    InBatchSampler(parts.popularity),
+                    WithReplacementSampler(parts.unigram(0.75), num_sampled=5),
+                ]
+            ),
+            smooth_sampled_loss(
+                partial(sampled_losses.standard_softmax, remove_accidental_hits=True),
+                0.3,
+                NUM_ITEMS,
+            ),
         ),
     ),
     "uncorrected with hits": (
@@ -332,7 +357,7 @@ def test_a_setting_reaches_what_trains(folder: Path, name: str) -> None:
     with torch.no_grad():
         for _, table in model.tables():
             table.normal_(0, 0.8)  # scores apart enough for samples to differ in worth
-    batches = list(build.build_batches(config, dataset).epoch(0))
+    batches = list(build_batches(config, dataset).epoch(0))
     found = build_objective(config, dataset, model)
     expected = by_hand(Parts(dataset, model, count_positives(batches), list_pairs(batches)))
     losses = []

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from recsys.config import TrainConfig, build, compose_config
+from recsys.config.build_batches import build_batches
 from recsys.config.build_dataset import find_or_prepare
 from recsys.data import PreparedDataset, TrainingBatch, read_prepared
 from recsys.foundations import ConfigError, seed_everything
@@ -52,6 +53,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "bigram": {"loss": "sampled_softmax", "loss.num_sampled": 8, "sampler": "bigram"},
     "metropolis_hastings": {"loss": "metropolis_hastings", "loss.num_sampled": 40},
     "monte_carlo": {"loss": "monte_carlo", "loss.num_sampled": 4},
+    "sequences": MIXED
+    | {"trainer.examples": "sequences", "model.user_tower.history.encoder": "gru"}
+    | {"model.user_tower.history.length": 5, "trainer.batch_size": 14, "popularity": "streaming"}
+    | {"popularity.num_buckets": 64},
+    "profiles": {"loss": "in_batch", "trainer.examples": "profiles", "trainer.batch_size": 7}
+    | {"model.user_tower.history.encoder": "attention"}
+    | {"model.user_tower.history.num_interests": 2},
 }
 
 Compose = Callable[..., TrainConfig]
@@ -127,6 +135,8 @@ HELD = {
     "bigram": {"statistics.sample_size"},
     "metropolis_hastings": {"statistics.acceptance_rate"},
     "monte_carlo": {"statistics.sample_size"},
+    "sequences": {"popularity.gap"},
+    "profiles": {"statistics.sample_size"},
 }
 
 
@@ -136,7 +146,7 @@ def test_a_run_killed_in_mid_epoch_and_resumed_is_one_that_was_not(
 ) -> None:
     config = compose(KINDS[kind])
     records, tensors = train(config, dataset, tmp_path / "whole")
-    assert 6 < build.build_batches(config, dataset).count_batches(1) < 12  # steps an epoch
+    assert 6 < build_batches(config, dataset).count_batches(1) < 12  # steps an epoch
     kill(config, dataset, tmp_path / "killed", call=15)  # in the second epoch, as is step 12
     again, resumed = train(config, dataset, tmp_path / "killed", resume=True)
     assert again == records

@@ -17,9 +17,9 @@ from recsys.config import (
     EvaluateConfig,
     PrepareConfig,
     TrainConfig,
-    build,
     compose_config,
 )
+from recsys.config.build_batches import build_batches
 from recsys.data import read_prepared
 
 Train = Callable[..., Path]
@@ -79,7 +79,7 @@ def test_an_epoch_emits_items_at_the_rate_that_log_q_states(
 ) -> None:
     config = compose_config("train", TrainConfig, tiny)
     dataset = read_prepared(dataset_of(trained.bundle))
-    batches = build.build_batches(config, dataset)
+    batches = build_batches(config, dataset)
     emitted = np.concatenate([batch.positives for batch in batches.epoch(2)])
     rates = np.bincount(emitted, minlength=dataset.num_items)
     assert (rates == dataset.items.counts[: dataset.num_items]).all()

@@ -247,7 +247,7 @@ class Watching(StreamingPopularity):
         super().__init__(SeededHashing(2, 64, 0), step_size=0.1, initial_gap=5.0)
         self.calls: list[Any] = []
 
-    def log_rate(self, rows: Tensor, num_positives: int) -> Tensor:
+    def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
         self.calls.append("read")
         return super().log_rate(rows, num_positives)
 
