@@ -108,7 +108,7 @@ def _ials(config: BaselinesConfig) -> Options | str:
     triples = itertools.product(ials.dim, ials.regularization, ials.unobserved_weight)
     return [
         Option(
-            {"dim": dim, "lambda": strength, "unobserved": weight},
+            {"dim": dim, "lambda": strength, "weight": weight},
             partial(
                 Ials,
                 dim=dim,

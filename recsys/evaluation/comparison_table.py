@@ -22,7 +22,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Lay a comparison out for rich: a row a system, the skipped ones with the reason.
+    """Lay a comparison out for rich: a row a system, and under them why others were skipped.
 
     The main column is recall at 10, or at the largest k without it. Beside it stand recall at 20,
     100 and the largest k, NDCG at the main k and at 100, as far as they are asked for, MRR and
@@ -31,11 +31,13 @@ def comparison_table(comparison: Comparison) -> Table:
     """
     main, against_model = shown_k(comparison.ks), MODEL in comparison.systems
     difference = "of the model to this system" if against_model else "of this system to popularity"
+    note = f"difference: {difference}, on the same users; settings: the best on validation."
+    skipped = [f"{name} is skipped: {reason}." for name, reason in comparison.skipped.items()]
     table = Table(
         title=_title(comparison),
         title_justify="left",
         title_style="bold",
-        caption=f"difference: {difference}, on the same users; settings: the best on validation.",
+        caption="\n".join([note, *skipped]),
         caption_justify="left",
     )
     others = _other_metrics(comparison.ks, main)
@@ -49,8 +51,6 @@ def comparison_table(comparison: Comparison) -> Table:
         shown = [comparison.chance.get(name) for name in (f"recall_at_{main}", *others)]
         first, *rest = ["" if value is None else f"{value:.4f}" for value in shown]
         table.add_row("chance", "", first, "", *rest)
-    for name, reason in comparison.skipped.items():
-        table.add_row(name, f"skipped: {reason}")
     return table
 
 

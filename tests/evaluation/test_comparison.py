@@ -182,7 +182,7 @@ def test_writes_numbers_and_values_per_user(
 
     print_comparison(comparison)
     shown = capsys.readouterr().out
-    assert "skipped: too large" in shown
+    assert "ease is skipped: too large." in shown
     assert "lambda 2" in shown
     assert f"{fixed['metrics']['recall_at_10']:.4f} [" in shown
     Console(width=80).print(comparison_table(comparison))
@@ -214,3 +214,30 @@ def test_refuses_an_empty_part(tmp_path: Path) -> None:
 def dataset_without_validation(folder: Path, dataset: PreparedDataset) -> PreparedDataset:
     nobody = dataset.validation.take(np.zeros(0, np.int64))
     return PreparedDataset(**{**vars(dataset), "validation": nobody})
+
+
+@pytest.mark.parametrize(
+    ("ks", "headings"),
+    [
+        (
+            [1, 5, 10, 20, 50, 100],
+            ["recall@10", "difference", "recall@20", "recall@100", "NDCG@10", "NDCG@100"],
+        ),
+        ([20, 50], ["recall@50", "difference", "recall@20", "NDCG@50"]),
+        ([10, 200], ["recall@10", "difference", "recall@200", "NDCG@10"]),
+        ([5], ["recall@5", "difference", "NDCG@5"]),
+    ],
+)
+def test_the_table_shows_the_lengths_that_are_often_quoted_of_those_asked_for(
+    tmp_path: Path, ks: list[int], headings: list[str]
+) -> None:
+    dataset = make_dataset(tmp_path)
+    comparison = compare_rankers(
+        dataset, "test", {}, ks=ks, resampling=RESAMPLING, details={}, skipped={}
+    )
+    table = comparison_table(comparison)
+    main = headings[0].removeprefix("recall")
+    shown = [str(column.header) for column in table.columns]
+    assert shown == ["system", "settings", *headings, f"MRR{main}", f"coverage{main}"]
+    assert all(len(list(column.cells)) == 1 for column in table.columns)
+    assert list(table.columns[4].cells) != [""]
