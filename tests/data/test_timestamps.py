@@ -17,6 +17,7 @@ from recsys.data import (
     TableFormat,
     interactions_from_table,
     read_interactions,
+    read_moments,
 )
 from recsys.foundations import ArgumentError, DataError
 
@@ -232,3 +233,29 @@ def test_arrow_dates_and_zoned_times_are_read() -> None:
 def test_no_time_column_means_no_clock() -> None:
     log = interactions_from_table(pa.table({"user_id": ["u"], "item_id": ["i"]}), LogOptions())
     assert (log.clock, log.table.column_names) == ("none", ["user_id", "item_id"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1_704_240_000, 1_704_240_001],
+        [1_704_240_000_500, 1_704_240_001_000],
+        [1_704_240_000.25, 1_704_240_001.0],
+        ["2024-01-03T00:00:00+02:00", "2024-01-03T00:00:01Z"],
+        ["1704240000", "1704240001"],
+        [datetime.date(2024, 1, 3), datetime.date(2024, 1, 4)],
+        [],
+    ],
+)
+def test_moments_of_a_table_are_those_of_a_log(values: list[Any]) -> None:
+    moments = read_moments(pa.table({"t": values}), "t", name="table")
+    assert moments is not None
+    assert moments.tolist() == (micros(read_times(values)) if values else [])
+
+
+def test_numbers_that_are_no_dates_are_no_moments() -> None:
+    assert read_moments(pa.table({"t": [3, 1, 2]}), "t", name="table") is None
+    with pytest.raises(DataError, match="table, row 2: column 't' holds 2, which is no date"):
+        read_moments(pa.table({"t": [1_704_240_000, 2]}), "t", name="table")
+    with pytest.raises(DataError, match="table, row 1: column 't' holds no value"):
+        read_moments(pa.table({"t": [None, 1_704_240_000]}), "t", name="table")
