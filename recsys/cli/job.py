@@ -1,7 +1,9 @@
 """What Hydra knows of the job under way."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+Value = TypeVar("Value", str, str | None)
 
 
 def job_folder() -> Path:
@@ -29,7 +31,7 @@ def experiment_name() -> str | None:
     return given[-1].removeprefix(prefix).strip("[]") if given else None
 
 
-def as_written(key: str, value: str) -> str:
+def as_written(key: str, value: Value) -> Value | str:
     """Give an unquoted value digit for digit, where Hydra's grammar reads a number in it.
 
     ``items=1e5`` and ``items=1_000`` name the items "1e5" and "1_000", not 100000.0 and 1000.

@@ -7,6 +7,7 @@ from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.config.schema_diagnosis import DiagnoseConfig
 from recsys.config.schema_stages import (
     EvaluateConfig,
+    ExplainConfig,
     NeighboursConfig,
     PrepareConfig,
     RecommendConfig,
@@ -20,6 +21,7 @@ __all__ = [
     "BenchmarkConfig",
     "DiagnoseConfig",
     "EvaluateConfig",
+    "ExplainConfig",
     "NeighboursConfig",
     "PrepareConfig",
     "RecommendConfig",

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from recsys.bundle import Bundle
 from recsys.config.build_dataset import build_columns, build_format, required_columns
-from recsys.config.schema_stages import NeighboursConfig, RecommendConfig
+from recsys.config.schema_stages import ExplainConfig, NeighboursConfig, RecommendConfig
 from recsys.data import read_entities, read_interactions
 from recsys.serving import UserRequest
 
@@ -66,6 +66,11 @@ def _columns(users: pa.Table, names: tuple[str, ...]) -> pa.Table | None:
     if not there:
         return None
     return users.select(["id", *there]).rename_columns(["user_id", *there])
+
+
+def build_explained_items(config: ExplainConfig) -> list[str] | None:
+    """Give the id of the item asked about; None: those that would be recommended."""
+    return None if config.item is None else [config.item]
 
 
 def build_item_ids(config: NeighboursConfig) -> list[str] | pa.ChunkedArray | None:

@@ -20,6 +20,7 @@ STAGES = {
     "evaluate": schema_stages.EvaluateConfig,
     "recommend": schema_stages.RecommendConfig,
     "neighbours": schema_stages.NeighboursConfig,
+    "explain": schema_stages.ExplainConfig,
     "index": schema_stages.ReindexConfig,
     "serve": schema_stages.ServeConfig,
     "baselines": schema_baselines.BaselinesConfig,

@@ -253,6 +253,23 @@ class NeighboursConfig(StageConfig):
 
 
 @dataclass(kw_only=True)
+class ExplainConfig(StageConfig):
+    """Say why items have their scores for a user."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    user: str = MISSING
+    item: str | None = MISSING  # null: the k items that would be recommended
+    k: int = MISSING
+    num_history: int = MISSING  # items of the history named for each item
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        super().__post_init__()
+        at_least("k", self.k, 1)
+        at_least("num_history", self.num_history, 0)
+
+
+@dataclass(kw_only=True)
 class ReindexConfig(StageConfig):
     """Build another index for a bundle, as a new bundle."""
 

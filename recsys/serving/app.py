@@ -21,11 +21,14 @@ from recsys.serving.answers import Answers
 from recsys.serving.lookup import Lookup
 from recsys.serving.user_lookup import UserRequest
 from recsys.serving.wire import (
+    ExplainRequest,
     NeighboursRequest,
     RecommendRequest,
     check_limits,
+    check_most,
     check_users,
     display_columns,
+    explanation_replies,
     item_replies,
     parse,
     to_table,
@@ -90,6 +93,11 @@ def create_app(
             functools.partial(
                 _recommend, max_k=max_k, max_batch=max_batch, popularity_alpha=popularity_alpha
             ),
+        ),
+        (
+            "/v1/explain",
+            ExplainRequest,
+            functools.partial(_explain, max_k=max_k, max_batch=max_batch),
         ),
         (
             "/v1/neighbours",
@@ -258,6 +266,27 @@ def _neighbours(lookup: Lookup, body: bytes, *, max_k: int, max_batch: int) -> d
     found = _lists(lookup, list(blocks))
     results = [{"item_id": item, "items": found[item][1]} for item in request.items]
     return {"bundle_id": lookup.bundle.bundle_id, "results": results}
+
+
+def _explain(lookup: Lookup, body: bytes, *, max_k: int, max_batch: int) -> dict[str, Any]:
+    request: ExplainRequest = parse(ExplainRequest, body)
+    check_limits(request, request.items or (), max_k=max_k, max_batch=max_batch)
+    check_most("num_history", request.num_history, max_k)
+    given = {name: getattr(request, name) for name in ("history", "features", "context")}
+    by_user = {name: None if one is None else {request.user: one} for name, one in given.items()}
+    found = lookup.explain(
+        request.user,
+        request.items,
+        k=request.k,
+        num_history=request.num_history,
+        histories=by_user["history"],
+        features=to_table(by_user["features"], "features"),
+        context=to_table(by_user["context"], "context"),
+    )
+    ids = pa.chunked_array([found.items["item_id"], found.history["history_item_id"]], pa.string())
+    shown = display_columns(lookup.describe_items(ids.unique()))
+    results = explanation_replies(found, shown)
+    return {"bundle_id": lookup.bundle.bundle_id, "user_id": request.user, "items": results}
 
 
 def _lists(lookup: Lookup, blocks: list[Answers]) -> dict[str, tuple[bool, list[dict[str, Any]]]]:

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from recsys.foundations import atomic_file
 from recsys.serving.answers import Answers
+from recsys.serving.item_names import item_names
 from recsys.serving.lookup import Lookup
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def _print_neighbours(lookup: Lookup, found: pa.Table) -> None:
     queries = found["query_item_id"].unique()
     chosen = queries.slice(0, _MOST_QUERIES_SHOWN)
     rows = found.filter(pc.is_in(found["query_item_id"], value_set=chosen))
-    names = _names(lookup, pa.concat_arrays([chosen, rows["item_id"].unique()]).unique())
+    names = item_names(lookup, pa.concat_arrays([chosen, rows["item_id"].unique()]).unique())
     table = Table(title="Nearest items", title_justify="left")
     for heading, side in (("of", "left"), ("rank", "right"), ("item", "left"), ("score", "right")):
         table.add_column(heading, justify=side)  # type: ignore[arg-type]
@@ -72,13 +72,3 @@ def _print_neighbours(lookup: Lookup, found: pa.Table) -> None:
     console.print(table)
     if len(queries) > len(chosen):
         console.print(f"... and {len(queries) - len(chosen)} more items; output= writes them all.")
-
-
-def _names(lookup: Lookup, ids: pa.Array) -> dict[str, Text]:
-    """Give id and title of items, as plain text: a title may hold what looks like markup."""
-    shown = lookup.describe_items(ids)
-    names = [name for name in shown.column_names if name != "item_id"][:1]
-    return {
-        row["item_id"]: Text("  ".join([row["item_id"], *(str(row[name]) for name in names)]))
-        for row in shown.to_pylist()
-    }

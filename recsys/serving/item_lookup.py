@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import torch
 from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
-from recsys.data import FeatureTable
 from recsys.foundations import ArgumentError, Progress, Ragged
 from recsys.serving.answers import Answers, vector_table
+from recsys.serving.embed_items import embed_items
 from recsys.serving.frames import as_arrow
 from recsys.serving.ids import Ids, as_ids, refuse_unknown
 from recsys.serving.item_filter import make_filter
 from recsys.serving.lists import concatenated, repeated
 
 _NEIGHBOURS_AT_ONCE = 8192
-_EMBEDDED_AT_ONCE = 512
 
 
 class ItemLookup:
@@ -42,7 +40,7 @@ class ItemLookup:
         if k < 1:
             raise ArgumentError(f"`k` must be at least 1, got {k}.")
         bundle = self._bundle
-        rows = self._rows(None if items is None else as_ids(items).unique())
+        rows = self.rows(None if items is None else as_ids(items).unique())
         limits = make_filter(bundle, exclude=exclude, allowed=allowed)
         index = bundle.exact if exact else bundle.index
         with Progress("finding neighbours", len(rows), "items") as progress:
@@ -65,7 +63,7 @@ class ItemLookup:
         if isinstance(items, pd.DataFrame):
             items = as_arrow(items)
         if not isinstance(items, pa.Table):
-            rows = self._rows(None if items is None else as_ids(items))
+            rows = self.rows(None if items is None else as_ids(items))
             return vector_table("item_id", vocabulary.ids_of(rows), self._bundle.item_vectors[rows])
         if "item_id" not in items.column_names:
             raise ArgumentError("`items` must be ids, or a table with a column 'item_id'.")
@@ -73,7 +71,7 @@ class ItemLookup:
         rows = vocabulary.rows(ids)
         rows = np.where(rows < self._bundle.num_items, rows, -1)
         features = self._bundle.items.features.schema.encode(items)
-        return vector_table("item_id", ids, self._embedded(rows, features))
+        return vector_table("item_id", ids, embed_items(self._bundle.model, rows, features))
 
     def describe(self, items: Ids) -> pa.Table:
         """Describe items to people; see `Lookup.describe_items`."""
@@ -87,22 +85,14 @@ class ItemLookup:
             columns |= {name: shown[name] for name in shown.column_names if name != "item_id"}
         return pa.table(columns)
 
-    def _rows(self, ids: pa.LargeStringArray | None) -> NDArray[np.int64]:
+    def rows(self, ids: pa.LargeStringArray | None) -> NDArray[np.int64]:
+        """Give the rows of candidates by id, in the order asked; None: of all.
+
+        Raises:
+            UnknownIdError: One is no candidate.
+        """
         if ids is None:
             return np.arange(self._bundle.num_items)
         rows = self._bundle.items.vocabulary.rows(ids)
         refuse_unknown(ids, (rows < 0) | (rows >= self._bundle.num_items))
         return rows
-
-    def _embedded(self, rows: NDArray[np.int64], features: FeatureTable) -> NDArray[np.float32]:
-        """Embed items that need not be candidates, in blocks padded to one size: [N, E]."""
-        model = self._bundle.model
-        blocks = [np.zeros((0, model.output_dim), np.float32)]
-        with torch.no_grad():
-            for start in range(0, len(rows), _EMBEDDED_AT_ONCE):
-                places = np.arange(start, start + _EMBEDDED_AT_ONCE)
-                places = np.where(places < len(rows), places, -1)
-                padded = np.where(places < 0, -1, rows[places])
-                block = model.embed_candidates(padded, features.take(places)).cpu().numpy()
-                blocks.append(block[: len(rows) - start])
-        return np.concatenate(blocks)

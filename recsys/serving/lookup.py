@@ -1,4 +1,4 @@
-"""Lookups in a bundle, without HTTP: items for users, neighbours of items, and their vectors.
+"""Lookups in a bundle, without HTTP: items for users and why, neighbours of items, and vectors.
 
 Dimensions: E width of the vectors.
 """
@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from recsys.bundle import Bundle
 from recsys.serving.answers import Answers
+from recsys.serving.explain_lookup import ExplainLookup
+from recsys.serving.explanations import Explanations
 from recsys.serving.frames import Frame
 from recsys.serving.given_histories import Histories
-from recsys.serving.ids import Ids
+from recsys.serving.ids import Ids, as_ids
 from recsys.serving.item_lookup import ItemLookup
 from recsys.serving.user_lookup import UserLookup, UserRequest
 
@@ -29,6 +31,7 @@ class Lookup:
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
         self._users, self._items = UserLookup(bundle), ItemLookup(bundle)
+        self._explain = ExplainLookup(bundle)
 
     def recommend(
         self,
@@ -132,6 +135,44 @@ class Lookup:
     ) -> Iterator[Answers]:
         """Give what `neighbours` gives, a block of items at a time."""
         return self._items.neighbours(items, k=k, exact=exact, exclude=exclude, allowed=allowed)
+
+    def explain(
+        self,
+        user: str,
+        items: Ids | None = None,
+        *,
+        k: int = 3,
+        num_history: int | None = None,
+        histories: Histories | None = None,
+        features: Frame | None = None,
+        context: Frame | None = None,
+    ) -> Explanations:
+        """Explain the scores of items for a user: by likeness to the history, and piece by piece.
+
+        Args:
+            user: An id, which the bundle need not hold.
+            items: Ids, each explained once; None: the k items that `recommend` gives.
+            k: At least 1; is not read where items are given.
+            num_history: Items of the history named for each item, the most similar; None: all.
+            histories: As in `recommend`, like all that follows.
+            features: In place of the stored ones.
+            context: Of the interaction itself.
+
+        Returns:
+            Three tables, as `Explanations` has them.
+
+        Raises:
+            UnknownIdError: An item has no vector; the message names it.
+            ArgumentError: ``k`` or ``num_history`` is too small, or ids are no ids.
+            DataError: A table lacks a column or holds what it should not.
+        """
+        request = UserRequest(k=k, histories=histories, features=features, context=context)
+        if items is None:
+            items = pa.chunked_array(
+                [one.item_ids for one in self.recommend_blocks([user], request)], pa.large_string()
+            )
+        rows = self._items.rows(as_ids(items).unique())
+        return self._explain.explain(self._users.query(user, request), rows, num_history)
 
     def embed_users(
         self,

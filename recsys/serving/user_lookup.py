@@ -102,6 +102,15 @@ class UserLookup:
         )
         return vector_table("user_id", ids, embed_queries(self._bundle.model, queries))
 
+    def query(self, user: str, request: UserRequest) -> EvaluationQueries:
+        """Put together what is known of one user, as `recommend` does: one query."""
+        return self._users.queries(
+            as_ids([user]),
+            histories=self._given(request),
+            features=request.features,
+            context=request.context,
+        )
+
     def _given(self, request: UserRequest) -> GivenHistories | None:
         return (
             None if request.histories is None else GivenHistories(request.histories, self._bundle)

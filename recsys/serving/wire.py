@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from recsys.foundations import ArgumentError
 from recsys.index import LARGEST_ALPHA
+from recsys.serving.explanations import Explanations
 
 Id = Annotated[str, Field(max_length=10_000)]
 Value = str | int | float | bool | None | list[str | int | float]
@@ -55,6 +56,26 @@ class NeighboursRequest(_Request):
     items: list[Id] = Field(min_length=1, description="Item ids; an unknown one is refused.")
 
 
+class ExplainRequest(BaseModel):
+    """Why items have their scores for a user."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    user: Id = Field(description="A user id; an unknown one is welcome.")
+    items: list[Id] | None = Field(
+        None, min_length=1, description="Item ids; null: the k that would be recommended."
+    )
+    k: int = Field(3, ge=1, description="Items that are explained where none are named.")
+    num_history: int = Field(
+        10, ge=0, description="Items of the history named for each item, the most similar ones."
+    )
+    history: list[Id] | None = Field(
+        None, description="Item ids, oldest first, in place of the stored history."
+    )
+    features: dict[str, Value] | None = Field(None, description="In place of the stored ones.")
+    context: dict[str, Value] | None = Field(None, description="Of the interaction.")
+
+
 def parse(kind: type[BaseModel], body: bytes) -> Any:
     """Read a request.
 
@@ -82,10 +103,19 @@ def check_limits(request: Any, queries: Sequence[str], *, max_k: int, max_batch:
     Raises:
         ArgumentError: There are too many queries, or k is too large.
     """
-    if request.k > max_k:
-        raise ArgumentError(f"`k` must be at most {max_k}, got {request.k}.")
+    check_most("k", request.k, max_k)
     if len(queries) > max_batch:
         raise ArgumentError(f"At most {max_batch} queries go at once, got {len(queries)}.")
+
+
+def check_most(name: str, value: int, most: int) -> None:
+    """Check a number against what a server allows.
+
+    Raises:
+        ArgumentError: It is larger.
+    """
+    if value > most:
+        raise ArgumentError(f"`{name}` must be at most {most}, got {value}.")
 
 
 def check_users(request: RecommendRequest) -> None:
@@ -134,6 +164,30 @@ def item_replies(
         {"item_id": one, "score": score, "columns": shown.get(one, {})}
         for one, score in zip(ids, scores, strict=True)
     ]
+
+
+def explanation_replies(
+    found: Explanations, shown: Mapping[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Give the explanation of each item, with what people are shown of it and of the history.
+
+    Args:
+        found: The explanations.
+        shown: By item id, the display columns.
+    """
+    replies: dict[str, dict[str, Any]] = {
+        row["item_id"]: row
+        | {"columns": shown.get(row["item_id"], {}), "history": [], "user": {}, "item": {}}
+        for row in found.items.to_pylist()
+    }
+    for row in found.history.to_pylist():
+        met = row["history_item_id"]
+        facts = {name: row[name] for name in ("num_events", "similarity", "contribution")}
+        one = {"item_id": met, **facts, "columns": shown.get(met, {})}
+        replies[row["item_id"]]["history"].append(one)
+    for row in found.pieces.to_pylist():
+        replies[row["item_id"]][row["side"]][row["piece"]] = row["contribution"]
+    return list(replies.values())
 
 
 def display_columns(described: pa.Table) -> dict[str, dict[str, Any]]:
