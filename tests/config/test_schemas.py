@@ -14,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from recsys.config import (
     BaselinesConfig,
     EvaluateConfig,
+    ExplainConfig,
     NeighboursConfig,
     PrepareConfig,
     RecommendConfig,
@@ -382,6 +383,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"items": "1"}, "bundle must be given: bundle="),
         ({"bundle": "b", "k": 0}, "k must be at least 1, got 0."),
     ],
+    "explain": [
+        ({"user": "1"}, "bundle must be given: bundle="),
+        ({"bundle": "b"}, "user must be given: user="),
+        ({"bundle": "b", "user": "1", "k": 0}, "k must be at least 1, got 0."),
+        ({"bundle": "b", "user": "1", "num_history": -1}, "num_history must be at least 0, got"),
+    ],
     "index": [
         ({"index": "hnsw"}, "bundle must be given: bundle="),
         ({"bundle": "b", "index": "annoy"}, "index=annoy is not a choice."),
@@ -406,6 +413,7 @@ SCHEMAS: dict[str, Any] = {
     "evaluate": EvaluateConfig,
     "recommend": RecommendConfig,
     "neighbours": NeighboursConfig,
+    "explain": ExplainConfig,
     "index": ReindexConfig,
     "serve": ServeConfig,
     "baselines": BaselinesConfig,
