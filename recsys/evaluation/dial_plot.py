@@ -31,9 +31,9 @@ def dial_plot(points: Sequence[DialPoint], k: int, *, where: str, level: float) 
     x = [point.metrics[coverage].value for point in shown]
     recalls = [point.metrics[recall] for point in shown]
     y = [estimate.value for estimate in recalls]
-    low = [one.value - (one.value if one.low is None else one.low) for one in recalls]
-    high = [(one.value if one.high is None else one.high) - one.value for one in recalls]
-    axes.errorbar(x, y, yerr=[low, high], fmt="none", ecolor=FAINT, elinewidth=1, capsize=2.5)
+    low = [one.value if one.low is None else one.low for one in recalls]
+    high = [one.value if one.high is None else one.high for one in recalls]
+    axes.vlines(x, low, high, color=FAINT, linewidth=1)  # of few resamples some lie to one side
     axes.plot(x, y, "o-", color=MODEL, ms=5, linewidth=1)
     for point, across, up in zip(shown, x, y, strict=True):
         axes.annotate(

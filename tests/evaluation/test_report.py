@@ -121,6 +121,14 @@ def test_the_training_curves_have_a_second_panel_for_the_likelihood(tmp_path: Pa
         assert sizes[0][1] < sizes[1][1]
 
 
+def test_the_picture_of_the_dial_needs_no_interval_that_holds_the_mean(tmp_path: Path) -> None:
+    # A bootstrap of few resamples may leave the mean outside its own interval.
+    outside = {"recall_at_10": Estimate(0.5, 0.6, 0.7), "coverage_at_10": Estimate(0.2)}
+    points = [DialPoint(alpha=alpha, metrics=outside, difference={}) for alpha in (0.0, 1.0)]
+    paths = write_plots(replace(make_report(), popularity_dial=points), tmp_path)
+    assert (tmp_path / "popularity_dial.png") in paths
+
+
 def test_pictures_need_only_what_the_report_has(tmp_path: Path) -> None:
     loss_only = [{"epoch": 1, "train_loss": 7.0}]
     paths = write_plots(make_report(model=False), tmp_path, loss_only)
