@@ -249,7 +249,7 @@ def test_held_out_items_are_candidates_with_features_and_without_training_events
     assert len(held_out) == 4 + 2
     assert not held_out & set(dataset.train.items)
     assert dataset.items.counts[sorted(held_out)].tolist() == [0] * 6
-    assert (dataset.items.features.columns["kind"] != 0).all()
+    assert np.asarray(dataset.items.features.columns["kind"]).all()
     leaks = dataset.manifest["leakage"]
     assert leaks["test"]["items_unseen_in_train"] == 4
     assert leaks["test"]["rows_of_items_unseen_in_train"] == len(dataset.test) == 28
