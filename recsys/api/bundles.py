@@ -11,7 +11,8 @@ def load_bundle(path: str | os.PathLike[str], *, verify: bool = True) -> Lookup:
     """Load a bundle and check it.
 
     The result answers `.recommend(...)`, `.neighbours(...)`, `.embed_users(...)` and
-    `.embed_items(...)` with Arrow tables; ``.to_pandas()`` makes them data frames.
+    `.embed_items(...)` with Arrow tables, and `.explain(...)` with three; ``.to_pandas()`` makes
+    them data frames.
 
     Args:
         path: The bundle's folder.
