@@ -91,6 +91,16 @@ def test_equals_the_slow_ranking_with_filters(
     assert [rows.tolist() for rows, _ in hits] == slow
 
 
+def test_of_several_interests_the_best_one_counts() -> None:
+    vectors, interests = make_vectors(200), make_vectors(12, seed=1).reshape(4, 3, 6)
+    log_popularity = make_log_popularity(200)
+    hits = PopularityDial(vectors, log_popularity, 0.3).search(interests, 7, alpha=1.5)
+    scores = np.einsum("bmd,cd->bmc", interests.astype(float), vectors.astype(float)).max(axis=1)
+    scores -= 1.5 * 0.3 * log_popularity  # [B, C]
+    assert [rows.tolist() for rows, _ in hits] == np.argsort(-scores, axis=1)[:, :7].tolist()
+    assert np.allclose(hits.scores, -np.sort(-scores, axis=1)[:, :7].ravel(), atol=1e-5)
+
+
 def test_only_allowed_candidates_are_given() -> None:
     dial = PopularityDial(make_vectors(50), make_log_popularity(50), 0.3)
     hits = dial.search(make_vectors(4, seed=1), 9, alpha=0.5, allowed=np.array([3, 8, 40]))

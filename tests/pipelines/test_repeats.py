@@ -83,7 +83,11 @@ def recall_of_repeats(lookup: Lookup, k: int = 3) -> float:
     last = log[log["rank"] == EVENTS - 1].set_index("user_id")["item_id"]
     before = log[log["rank"] < EVENTS - 1].groupby("user_id")["item_id"].agg(set)
     lists = lookup.recommend(k=k).to_pandas().groupby("user_id")["item_id"].agg(set)
-    found = [item in lists[user] for user, item in last.items() if item in before[user]]
+    found = [
+        item in lists[user]
+        for user, item in zip(last.index.astype(str), last, strict=True)
+        if item in before[user]
+    ]
     assert len(dataset.test) == NUM_USERS
     assert len(found) > NUM_USERS / 2
     return float(np.mean(found))
