@@ -96,13 +96,15 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
     )
     proposal = PopularityProposal(counts, alpha=0.75)
     drawn = WithReplacementSampler(proposal, num_sampled=config.step.num_sampled)
+    items = FeatureTable.missing(nothing, num_items)
     objective = SampledObjective(
         MixedSampler([InBatchSampler(ExactPopularity(counts)), drawn]),
-        FeatureTable.missing(nothing, num_items),
+        items,
         partial(sampled_losses.standard_softmax, remove_accidental_hits=True),
     )
     users = FeatureTable.missing(nothing, config.step.num_users)
-    step = ModelStep(model, objective, users, make_generator(config.seed, "benchmark", "step"))
+    draws = make_generator(config.seed, "benchmark", "step")
+    step = ModelStep(model, objective, users, draws, items)
     optimizers = build_optimizer(config.optimizer, model)
     batches = itertools.cycle(_batches(config, num_items))
     return lambda: _take_step(step, next(batches), optimizers, config.optimizer.gradient_clip)

@@ -67,7 +67,8 @@ class SamplingBuilder:
         """
         match name:
             case "in_batch":
-                return InBatchSampler(popularity)
+                size = self._config.streams.in_batch.size
+                return InBatchSampler(popularity, max_columns=size)
             case "drawn":
                 return self.drawn(num_sampled)
             case "memory":

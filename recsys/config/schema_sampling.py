@@ -124,6 +124,17 @@ def _check_hashing(num_tables: int, num_buckets: int) -> None:
 
 
 @dataclass(kw_only=True)
+class InBatchStreamConfig:
+    """The stream `in_batch`: the step's positives."""
+
+    size: int = MISSING  # at most so many where trainer.examples are not events
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        at_least("streams.in_batch.size", self.size, 1)
+
+
+@dataclass(kw_only=True)
 class MemoryStreamConfig:
     """The stream `memory`: vectors of earlier steps' positives."""
 
@@ -155,5 +166,6 @@ class HardStreamConfig:
 class StreamsConfig:
     """The streams that only some losses name in `loss.streams`."""
 
+    in_batch: InBatchStreamConfig = MISSING
     memory: MemoryStreamConfig = MISSING
     hard: HardStreamConfig = MISSING

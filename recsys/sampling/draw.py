@@ -23,9 +23,9 @@ class DrawRequest:
         last_rows: [B], int64: the newest item of each query's history, -1 where there is none.
             None: not known; a sampler that needs it says so.
         query_embeddings: [B, E], float, without a gradient; None: not known.
-        groups: [B], int64: positives of one group stand in the batch together by construction, as
-            the events of one user; only those of other groups are draws for a row. None: the
-            positives were drawn one by one.
+        groups: [B], int64, not negative: positives of one group stand in the batch together by
+            construction, as the events of one user; only those of other groups are draws for a
+            row. None: the positives were drawn one by one.
     """
 
     positive_rows: Tensor
@@ -88,6 +88,7 @@ class Sample:
             sampler is updated.
         expected_size: The sum of the expected counts over the catalogue.
         own_columns: [B], int64; see `Draw`.
+        column_groups: [S], int64; see `Draw`.
         stored: Vectors of some columns; None: of none.
         num_shared: The first columns, which are the same for every query; see `Draw`.
         live: The sample without its stored columns, under the Q of what is left; None where no
@@ -98,6 +99,7 @@ class Sample:
     log_expected_count: Callable[[Tensor], Tensor]
     expected_size: float
     own_columns: Tensor | None = None
+    column_groups: Tensor | None = None
     stored: StoredVectors | None = None
     num_shared: int = 0
     live: "Sample | None" = None
@@ -118,9 +120,10 @@ class Draw:
             the catalogue. S itself where S does not depend on chance.
         own_columns: [B], int64: the column that holds the query's own positive because it is the
             positive (in-batch draws), not by accident; it leaves its row in every form of the loss.
-            With `DrawRequest.groups` the columns of all positives of the query's group leave it:
-            that is for whoever computes the loss to mask, and Q counts on it. None: no such
-            columns.
+            None: no such columns.
+        column_groups: [S], int64, of positives that came in groups (`DrawRequest.groups`): the
+            group of each column, below 0 where it was drawn for all alike. A column leaves the rows
+            of its own group; that is for whoever computes the loss to mask. None: no such columns.
         stored: Vectors of some columns, to be used in place of the tower's; None: of none.
         num_shared: Where `rows` is [B, S]: so many first columns are the same for every query, so
             that they need not be embedded B times.
@@ -134,6 +137,7 @@ class Draw:
     positive_log_q: Tensor
     num_draws: float
     own_columns: Tensor | None = None
+    column_groups: Tensor | None = None
     stored: StoredVectors | None = None
     num_shared: int = 0
     live: "Draw | None" = None
@@ -144,6 +148,8 @@ class Draw:
         check_shape("positive_log_q", self.positive_log_q, None)
         if self.own_columns is not None:
             check_shape("own_columns", self.own_columns, len(self.positive_log_q))
+        if self.column_groups is not None:
+            check_shape("column_groups", self.column_groups, self.rows.shape[-1])
 
 
 class Sampler(Protocol):
@@ -203,6 +209,7 @@ def _correct(sample: Sample, positives: Tensor) -> Draw:
         positive_log_q=positive_log_q.float(),
         num_draws=sample.expected_size,
         own_columns=sample.own_columns,
+        column_groups=sample.column_groups,
         stored=sample.stored,
         num_shared=num_shared,
         live=None if sample.live is None else _correct(sample.live, positives),

@@ -82,6 +82,7 @@ def _union(samples: list[Sample], batch: int) -> Sample:
         log_expected_count=lambda rows: _sum_of_counts(samples, rows),
         expected_size=sum(sample.expected_size for sample in samples),
         own_columns=_own_columns(samples, starts),
+        column_groups=_column_groups(samples),
         stored=stored,
         num_shared=sum(len(sample.rows) for sample in samples if sample.rows.ndim == 1),
         live=_union(live, batch) if live and stored is not None and len(stored.columns) else None,
@@ -110,16 +111,33 @@ def _sum_of_counts(samples: list[Sample], rows: Tensor) -> Tensor:
 
 
 def _own_columns(samples: list[Sample], starts: list[int]) -> Tensor | None:
+    _check_one_of_positives(samples)
     own = [
         start + sample.own_columns
         for start, sample in zip(starts, samples, strict=True)
         if sample.own_columns is not None
     ]
-    if len(own) > 1:
-        raise ArgumentError(
-            f"`samplers` must hold at most one that gives the positives themselves, got {len(own)}."
-        )
     return own[0] if own else None
+
+
+def _column_groups(samples: list[Sample]) -> Tensor | None:
+    if all(sample.column_groups is None for sample in samples):
+        return None
+    parts = [
+        torch.full(sample.rows.shape[-1:], -1)  # drawn for all alike
+        if sample.column_groups is None
+        else sample.column_groups
+        for sample in samples
+    ]
+    return torch.cat(parts)
+
+
+def _check_one_of_positives(samples: list[Sample]) -> None:
+    count = sum(s.own_columns is not None or s.column_groups is not None for s in samples)
+    if count > 1:
+        raise ArgumentError(
+            f"`samplers` must hold at most one that gives the positives themselves, got {count}."
+        )
 
 
 def _stored(samples: list[Sample], starts: list[int]) -> StoredVectors | None:

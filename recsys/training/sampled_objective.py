@@ -149,12 +149,9 @@ class _Step:
 
         The positives of the row's user stand in a grouped batch because they are the user's.
         """
-        if drawn.own_columns is None or not self.batch.is_grouped:
+        if drawn.column_groups is None:
             return None
-        users = torch.from_numpy(self.batch.users)
-        mask = torch.ones(len(users), drawn.rows.shape[-1], dtype=torch.bool)
-        mask[:, drawn.own_columns] = users[:, None] != users
-        return mask
+        return torch.from_numpy(self.batch.users)[:, None] != drawn.column_groups
 
 
 def _detach(embeddings: SampledEmbeddings) -> SampledEmbeddings:

@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recsys.config import TrainConfig, compose_config
+from recsys.config import TrainConfig, build, compose_config
 from recsys.config.build_batches import build_batches, positives_per_step
 from recsys.config.build_dataset import find_or_prepare
+from recsys.config.build_objective import build_objective
 from recsys.data import PreparedDataset, read_prepared
-from recsys.foundations import ConfigError
+from recsys.foundations import ConfigError, make_generator
+from recsys.training import ModelStep
 
 NUM_USERS = 9
 SEQUENCES = {"trainer.examples": "sequences", "model.user_tower.history.encoder": "gru"}
@@ -102,6 +104,23 @@ def test_events_bring_the_times_of_their_histories_where_they_are_read(folder: P
 
 
 GAPS = "model.user_tower.history.time_gaps"
+
+
+def test_of_the_positives_of_stretches_and_users_so_many_are_candidates_as_set(
+    folder: Path,
+) -> None:
+    for settings, expected in (({}, 3), (SEQUENCES, 5), (PROFILES, 5)):
+        config = compose(folder, settings | {"loss": "in_batch", "streams.in_batch.size": 5})
+        dataset = read(config)
+        model = build.build_model(config, dataset)
+        objective = build_objective(config, dataset, model)
+        step = ModelStep(model, objective, dataset.users.features, make_generator(0))
+        sizes = []
+        for batch in build_batches(config, dataset).epoch(0):
+            objective.start_epoch()
+            step(batch)
+            sizes.append(objective.statistics()["sample_size"])
+        assert max(sizes) == expected
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"dataset_dir": ""}, "dataset_dir must not be empty."),
         ({"trainer.epochs": 0}, "trainer.epochs must be at least 1, got 0."),
         ({"trainer.examples": "users"}, "trainer.examples must be one of events, sequences, prof"),
+        ({"streams.in_batch.size": 0}, "streams.in_batch.size must be at least 1, got 0."),
         ({"trainer.user_weighting": 1.5}, "trainer.user_weighting must be from 0 to 1, got 1.5."),
         ({"trainer.user_weighting": -0.1}, "trainer.user_weighting must be from 0 to 1, got -0."),
         (

@@ -216,9 +216,44 @@ def test_in_batch_q_of_groups_counts_the_columns_of_other_groups_by_hand() -> No
     assert_close(drawn.log_q, torch.tensor([60.0, 30, 60, 1.5]).div(136).log())
     assert_close(drawn.positive_log_q, drawn.log_q)
     assert drawn.num_draws == 1.5
-    assert request.take(torch.tensor([1, 2])).groups is not None
-    [alone] = [draw(make_in_batch(), request.take(torch.tensor([0])), make_generator(0))]
+    assert drawn.own_columns is None
+    assert drawn.column_groups is not None
+    assert drawn.column_groups.tolist() == [7, 7, 5, 7]
+    alone = draw(make_in_batch(), request.take(torch.tensor([0])), make_generator(0))
     assert_close(alone.log_q, torch.tensor([40.0]).div(136).log())  # no other group: as of one
+
+
+def test_of_many_positives_in_groups_some_are_the_columns() -> None:
+    rows, groups = torch.tensor([0, 8, 2, 3, 4, 5]), torch.tensor([7, 7, 5, 7, 5, 2])
+    sampler = InBatchSampler(ExactPopularity(COUNTS), max_columns=2)
+    seen = set()
+    for seed in range(200):
+        drawn = draw(sampler, DrawRequest(rows, groups=groups), make_generator(seed))
+        assert drawn.column_groups is not None
+        places = [rows.tolist().index(row) for row in drawn.rows.tolist()]
+        assert drawn.column_groups.tolist() == groups[places].tolist()
+        # Each column counts in the rows of other groups: 3, 2 and 1 of the six are of its own.
+        others = sum({7: 3, 5: 4, 2: 5}[int(group)] for group in drawn.column_groups)
+        assert drawn.num_draws == pytest.approx(others / 6)
+        seen.add(tuple(sorted(places)))
+    assert len(seen) == 15  # every pair of the six
+
+
+def test_positives_that_come_one_by_one_are_all_columns() -> None:
+    sampler = InBatchSampler(ExactPopularity(COUNTS), max_columns=2)
+    assert draw_for(sampler, [0, 8, 2, 3]).rows.tolist() == [0, 8, 2, 3]
+    with pytest.raises(ArgumentError, match="`max_columns`"):
+        InBatchSampler(ExactPopularity(COUNTS), max_columns=0)
+
+
+def test_mixed_says_which_columns_came_in_groups() -> None:
+    request = DrawRequest(torch.tensor([0, 8, 3]), groups=torch.tensor([7, 0, 7]))
+    sampler = MixedSampler([make_uniform(2), make_in_batch()])
+    drawn = draw(sampler, request, make_generator(0))
+    assert drawn.column_groups is not None
+    assert drawn.column_groups.tolist() == [-1, -1, 7, 0, 7]
+    with pytest.raises(ArgumentError, match="at most one that gives the positives themselves"):
+        draw(MixedSampler([make_in_batch(), make_in_batch()]), request, make_generator(0))
 
 
 def test_groups_are_one_number_for_each_positive() -> None:
