@@ -8,11 +8,16 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from recsys.models.distance_buckets import NUM_BUCKETS, distance_buckets
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.history_blocks import HistoryBlock, cut_compact, cut_dense, in_order
 from recsys.models.history_encoder import QueryPlaces, refuse_places
+
+# The last bits of a product of matrices depend on where in memory they begin. With rows of a
+# multiple of 16 numbers each matrix of a batch begins alike.
+_ALIGNED = 16
 
 
 class AttentionHistory(nn.Module):
@@ -101,8 +106,9 @@ class AttentionHistory(nn.Module):
             kept = (torch.rand(ages.shape, device=ages.device) >= self.dropout).nonzero().squeeze(1)
             block, ages = block.keep(kept), ages.index_select(0, kept)
         vectors = table(block.items)  # [T, D]
+        behind, ages = ages < 0, ages.clamp(min=0)
         logits = self.weigh(vectors) + self.ages.index_select(0, distance_buckets(ages))
-        logits = (logits + self.log_decay * ages[:, None]).masked_fill(ages[:, None] < 0, -math.inf)
+        logits = (logits + self.log_decay * ages[:, None]).masked_fill(behind[:, None], -math.inf)
         logits = block.spread(logits, filler=-math.inf)  # [n, W, M * H]
         is_empty = logits[:, :, 0].isneginf().all(dim=1)[:, None, None]  # [n, 1, 1]
         logits = logits.masked_fill(is_empty, 0.0)  # a softmax of nothing would be no number
@@ -118,5 +124,7 @@ class AttentionHistory(nn.Module):
         num_rows, width, dim = vectors.shape
         by_head = weights.view(num_rows, width, self.num_interests, self.num_heads)
         parts = vectors.view(num_rows, width, self.num_heads, dim // self.num_heads)
+        if parts.shape[3] % _ALIGNED != 0:
+            parts = functional.pad(parts, (0, -parts.shape[3] % _ALIGNED))
         sums = by_head.permute(0, 3, 2, 1) @ parts.transpose(1, 2)  # [n, H, M, D / H]
-        return sums.transpose(1, 2).flatten(2)
+        return sums[..., : dim // self.num_heads].transpose(1, 2).flatten(2)

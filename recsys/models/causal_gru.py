@@ -6,6 +6,7 @@ Dimensions: T tokens, n histories of width W, D embedding width.
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from recsys.models.dropout import Dropout
 from recsys.models.history_blocks import HistoryBlock
 
 
@@ -27,7 +28,7 @@ class CausalGru(nn.Module):
         super().__init__()
         between = dropout if num_layers > 1 else 0.0  # torch warns where nothing is between
         self.gru = nn.GRU(dim, dim, num_layers, batch_first=True, dropout=between)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(dim, dim)
 
     def forward(self, inputs: Tensor, block: HistoryBlock) -> Tensor:

@@ -6,6 +6,7 @@ Dimensions: Q queries, R histories of L items, T tokens in a block, D embedding 
 import torch
 from torch import Tensor, nn
 
+from recsys.models.dropout import Dropout
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.history_blocks import HistoryBlock, cut_compact, cut_dense, in_order
 from recsys.models.history_encoder import QueryPlaces
@@ -54,7 +55,7 @@ class CausalHistory(nn.Module):
         self.uses_times = time_gaps is not None
         self.time_gaps, self.network = time_gaps, network
         self.positions = nn.Parameter(torch.randn(length, dim) * init_std) if positions else None
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = Dropout(input_dropout)
         self.empty = nn.Parameter(torch.randn(dim) * init_std)
 
     def forward(

@@ -3,14 +3,18 @@
 Dimensions: T tokens, n histories of width W, H heads, D embedding width.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from recsys.models.distance_buckets import NUM_BUCKETS, distance_buckets
+from recsys.models.dropout import Dropout
 from recsys.models.history_blocks import HistoryBlock
 
 _EXPANSION = 4  # the feed-forward part's hidden width, in units of D
+_QUERIES_AT_ONCE = 100
 
 
 class CausalTransformer(nn.Module):
@@ -59,7 +63,7 @@ class _Layer(nn.Module):
         self.forward_in = nn.Linear(dim, _EXPANSION * dim)
         self.forward_out = nn.Linear(_EXPANSION * dim, dim)
         self.distance = DistanceBias(num_heads) if relative else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for linear in (self.attention_in, self.attention_out, self.forward_in, self.forward_out):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -79,11 +83,38 @@ class _Layer(nn.Module):
         mixed = block.spread(self.attention_in(self.attention_norm(states)))  # [n, W, 3 D]
         parts = mixed.view(*mixed.shape[:2], 3, self.num_heads, dim // self.num_heads)
         queries, keys, values = parts.permute(2, 0, 3, 1, 4)  # [n, H, W, D / H] each
-        bias = None if self.distance is None else self.distance(block.width)
-        seen = functional.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=bias, is_causal=bias is None
-        )
+        if self.distance is None:
+            seen = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        else:
+            seen = biased_attention(queries, keys, values, self.distance(block.width))
         return block.collect(seen.transpose(1, 2).flatten(2))
+
+
+def biased_attention(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+    """Compute causal attention with a term for each pair of items, some queries at a time.
+
+    Torch's own takes a bias with a gradient only in a form that computes all pairs, those of newer
+    items too. Here a part of the queries meets the keys up to its newest query and no others.
+
+    Args:
+        queries: [n, H, W, D / H].
+        keys: Likewise.
+        values: Likewise.
+        bias: [H, W, W], -inf for a newer item.
+
+    Returns:
+        As `values`.
+    """
+    width = queries.shape[2]
+    queries, keys = queries * queries.shape[3] ** -0.5, keys.transpose(2, 3)
+    step = math.ceil(width / math.ceil(width / _QUERIES_AT_ONCE))
+    seen = []
+    for start in range(0, width, step):
+        stop = min(start + step, width)
+        logits = queries[:, :, start:stop] @ keys[..., :stop]  # [n, H, step, stop]
+        logits += bias[:, start:stop, :stop]
+        seen.append(logits.softmax(dim=3) @ values[:, :, :stop])
+    return torch.cat(seen, dim=2)
 
 
 class DistanceBias(nn.Module):

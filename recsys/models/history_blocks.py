@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 _DENSE_TOKENS = 4096  # of a dense block: enough for matrices to be fast, little for one query
-_NUM_COMPACT, _MIN_COMPACT = 2, 32  # compact blocks, and the histories from which on they are cut
+_NUM_COMPACT, _MIN_COMPACT = 3, 16  # compact blocks; where fewer histories are, one
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def cut_dense(
         histories: [R, L], int64, newest first.
         known: [R, L], bool; what is not known is left out.
         times: [R, L], int64, or None.
-        length: The width of no block is larger; at least the longest history.
+        length: At least the longest history.
 
     Returns:
         Blocks that hold each history that is not empty once.
@@ -150,12 +150,13 @@ def cut_dense(
 
 
 def _widths(length: int) -> list[int]:
-    """List 16, 24, 32, 48, 64, 96, ... below `length`, and `length`."""
-    widths, power = [], 16
-    while power < length:
-        widths += [width for width in (power, power * 3 // 2) if width < length]
-        power *= 2
-    return [*widths, length]
+    """List 16, 32, 48, 64, 96, 128, ... up to the first that holds `length`: multiples of 16."""
+    widths = [16]
+    while widths[-1] < length:
+        power = 1 << widths[-1].bit_length() - 1
+        widths.append(widths[-1] + max(power // 2, 16))
+    widths[-1] = min(widths[-1], -(-length // 16) * 16)
+    return widths
 
 
 def _cut(histories: Tensor, known: Tensor, times: Tensor | None, owners: Tensor) -> HistoryBlock:

@@ -21,6 +21,15 @@ from recsys.models import (
 )
 
 NUM_USERS, NUM_ITEMS = 40, 700
+ENCODERS: dict[str, dict[str, Any]] = {
+    "recency": {},
+    "attention": {"history": "attention"},
+    "interests": {"history": "attention", "num_interests": 3},
+    "gru": {"history": "gru", "time_gaps": True},
+    "transformer": {"history": "transformer", "num_layers": 2, "time_gaps": True},
+    "absolute": {"history": "transformer", "positions": "absolute"},
+}
+every_encoder = pytest.mark.parametrize("name", list(ENCODERS))
 SCHEMA = FeatureSchema(
     (
         FeatureSpec(name="kind", kind="categorical", size=5),
@@ -45,11 +54,13 @@ def make_features(num_rows: int) -> FeatureTable:
     return FeatureTable(SCHEMA, columns, num_rows)
 
 
-def make_model(**changes: Any) -> TwoTower:
+def make_model(history: dict[str, Any] | None = None, **changes: Any) -> TwoTower:
     torch.manual_seed(0)
     spec = ModelSpec(
-        embedding_dim=13,
-        user_tower=UserTowerSpec(history_length=20, combine="concat", hidden=(33,)),
+        embedding_dim=14,
+        user_tower=UserTowerSpec(
+            **{"history_length": 20, "combine": "concat", "hidden": (33,)} | (history or {})
+        ),
         item_tower=ItemTowerSpec(hidden=(17,), norm="batch_norm", dropout=0.5),
         item_bias=True,
         **changes,
@@ -66,11 +77,18 @@ def make_model(**changes: Any) -> TwoTower:
 
 def make_inputs(num_queries: int, *, history_length: int = 20) -> QueryInputs:
     rng = np.random.default_rng(1)
+    users = rng.integers(-1, NUM_USERS + 5, num_queries)
+    histories = rng.integers(-1, NUM_ITEMS, (num_queries, history_length))
+    histories[
+        np.arange(history_length) >= rng.integers(0, history_length + 1, num_queries)[:, None]
+    ] = -1
+    times = -rng.integers(0, 10**15, histories.shape).cumsum(axis=1)
     return QueryInputs(
-        rng.integers(-1, NUM_USERS + 5, num_queries),
-        rng.integers(-1, NUM_ITEMS, (num_queries, history_length)),
+        users,
+        histories,
         make_features(num_queries),
         FeatureTable.missing(FeatureSchema(), num_queries),
+        times,
     )
 
 
@@ -85,20 +103,34 @@ def test_queries_have_the_same_bytes_for_every_batch_size(normalize: bool) -> No
     model, inputs = make_model(normalize=normalize), make_inputs(520)
     whole = encode_queries(model, inputs)
     assert whole.dtype == np.float32
-    assert whole.shape == (520, 14)
+    assert whole.shape == (520, 15)
     for size in (1, 7, 512):
         assert np.array_equal(encode_in_batches(model, inputs, size), whole), size
 
 
-def test_queries_have_the_same_bytes_in_any_order() -> None:
-    model, inputs = make_model(), make_inputs(520)
+@every_encoder
+def test_encoders_give_the_same_bytes_for_every_batch_size(name: str) -> None:
+    length = 70  # blocks of several widths
+    model = make_model(ENCODERS[name] | {"history_length": length})
+    inputs = make_inputs(300, history_length=length)
+    whole = encode_queries(model, inputs)
+    assert whole.shape == (300, 3, 15) if name == "interests" else (300, 15)
+    for size in (1, 7, 128):
+        rows = inputs.take(np.arange(size if size > 7 else 40))
+        assert np.array_equal(encode_in_batches(model, rows, size), whole[: len(rows)]), size
+
+
+@every_encoder
+def test_queries_have_the_same_bytes_in_any_order(name: str) -> None:
+    model, inputs = make_model(ENCODERS[name]), make_inputs(520)
     order = np.random.default_rng(2).permutation(520)
     shuffled = encode_queries(model, inputs.take(order))
     assert np.array_equal(shuffled, encode_queries(model, inputs)[order])
 
 
-def test_queries_have_the_same_bytes_for_every_number_of_threads() -> None:
-    model, inputs, before = make_model(), make_inputs(520), torch.get_num_threads()
+@every_encoder
+def test_queries_have_the_same_bytes_for_every_number_of_threads(name: str) -> None:
+    model, inputs, before = make_model(ENCODERS[name]), make_inputs(520), torch.get_num_threads()
     encoded = []
     try:
         for num_threads in (1, 2):
@@ -109,8 +141,9 @@ def test_queries_have_the_same_bytes_for_every_number_of_threads() -> None:
     assert np.array_equal(encoded[0], encoded[1])
 
 
-def test_a_shorter_block_of_histories_gives_the_same_bytes() -> None:
-    model, inputs = make_model(), make_inputs(5, history_length=3)
+@every_encoder
+def test_a_shorter_block_of_histories_gives_the_same_bytes(name: str) -> None:
+    model, inputs = make_model(ENCODERS[name]), make_inputs(5, history_length=3)
     padded = inputs.with_history_length(60)
     assert np.array_equal(encode_queries(model, inputs), encode_queries(model, padded))
 
@@ -133,7 +166,7 @@ def test_blocks_agree_with_the_model_itself_in_either_mode() -> None:
 
 
 def test_no_rows_give_no_vectors() -> None:
-    assert encode_queries(make_model(), make_inputs(0)).shape == (0, 14)
+    assert encode_queries(make_model(), make_inputs(0)).shape == (0, 15)
 
 
 def test_too_few_features_and_an_empty_block_are_refused() -> None:
