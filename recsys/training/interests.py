@@ -35,8 +35,8 @@ def route_to_interests(
         [P, E], with the gradient of the interests that were chosen.
 
     Source:
-        "Controllable multi-interest framework for recommendation", KDD 2020. Differs: the positive's
-        vector is that without dropout.
+        "Controllable multi-interest framework for recommendation", KDD 2020. Differs: the
+        positive's vector is that without dropout.
     """
     owners = torch.arange(len(positives)) if query_rows is None else torch.from_numpy(query_rows)
     owners = owners.to(query_embeddings.device)
