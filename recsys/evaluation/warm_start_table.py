@@ -24,7 +24,7 @@ def warm_start_table(report: WarmStartReport, k: int) -> Table:
     ]
     said += [f"{name} started anew: {why}" for name, why in report.fresh_features.items()]
     table = Table(
-        title=f"Warm start from the bundle {report.bundle_id[:12]}, exact ranking",
+        title=f"Warm start from the bundle {report.bundle_id[:12]} (exact ranking)",
         title_justify="left",
         title_style="bold",
         caption="; ".join(said) + ".",

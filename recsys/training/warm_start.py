@@ -151,7 +151,7 @@ class WarmStart:
             for name, number in some.items()
         }
         run.tracker.log_metrics({f"warm_start_{k}": v for k, v in (counts | means).items()}, step=0)
-        log.info("warm start from the bundle %s: %s", point.bundle_id[:12], _words(point.counts))
+        log.info("warm start from the bundle %s; %s", point.bundle_id[:12], _words(point.counts))
         for name, why in point.fresh_features.items():
             log.info("the feature %s starts anew: %s", name, why)
         for part in point.before:
