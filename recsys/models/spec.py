@@ -84,11 +84,14 @@ class ModelSpec:
 
 
 def _typed(kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    """Turn JSON's lists into tuples and refuse a value of another type than the field's."""
+    """Turn JSON's lists into tuples; refuse a value of another type than the field's, and none."""
     typed = {k: tuple(v) if isinstance(v, list) else v for k, v in dict(values).items()}
     for entry in fields(kind):
         if entry.name in typed and not _is_a(typed[entry.name], entry.type):
             raise TypeError(f"`{entry.name}` must not be {typed[entry.name]!r}.")
+    missing = [entry.name for entry in fields(kind) if entry.name not in typed]
+    if missing:  # a default would be a guess at what another version meant
+        raise TypeError(f"`{missing[0]}` is missing.")
     return typed
 
 

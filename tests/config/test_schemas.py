@@ -111,6 +111,28 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"model.user_tower.history.decay": 0}, "model.user_tower.history.decay must be above 0"),
         ({"model.user_tower.history.exponent": 2}, "model.user_tower.history.exponent must be fr"),
         ({"model.user_tower.history.dropout": 1}, "model.user_tower.history.dropout must be at l"),
+        (
+            {"model.user_tower.history.num_heads": 0},
+            "model.user_tower.history.num_heads must be at least 1, got 0.",
+        ),
+        (
+            {"model.user_tower.history.encoder": "transformer", "model.embedding_dim": 63},
+            "model.embedding_dim must be a multiple of model.user_tower.history.num_heads, "
+            "got 63 for 2.",
+        ),
+        (
+            {"model.user_tower.history.num_interests": 4},
+            "model.user_tower.history.num_interests=4 needs "
+            "model.user_tower.history.encoder=attention, got recency.",
+        ),
+        (
+            {"model.user_tower.history.layer_dropout": 1},
+            "model.user_tower.history.layer_dropout must be at least 0 and below 1",
+        ),
+        (
+            {"model.user_tower.history.positions": "rotary"},
+            "model.user_tower.history.positions must be one of none, absolute, relative",
+        ),
         ({"model.user_tower.history.table": "x"}, "model.user_tower.history.table must be one of"),
         (
             {"model.user_tower.history.table": "shared", "model.item_tower.use_id": False},

@@ -37,6 +37,13 @@ def test_a_damaged_saved_form_is_refused(change: dict[str, Any], words: str) -> 
         ModelSpec.from_json(ModelSpec().to_json() | change)
 
 
+def test_a_saved_form_that_lacks_a_setting_is_refused_by_its_name() -> None:
+    saved = ModelSpec().to_json()
+    del saved["user_tower"]["num_heads"]
+    with pytest.raises(FormatError, match="specification is damaged: `num_heads` is missing"):
+        ModelSpec.from_json(saved)
+
+
 @pytest.mark.parametrize("value", [None, [], "x", {}])
 def test_something_else_than_a_specification_is_refused(value: Any) -> None:
     with pytest.raises(FormatError, match="specification is damaged"):
@@ -53,6 +60,19 @@ def test_something_else_than_a_specification_is_refused(value: Any) -> None:
         ),
         ({"history_table": "both"}, "user_tower.history.table must be one of own, shared"),
         ({"history_length": 0}, "user_tower.history.length must be at least 1, got 0"),
+        ({"num_heads": 0}, "user_tower.history.num_heads must be at least 1, got 0"),
+        ({"num_layers": 0}, "user_tower.history.num_layers must be at least 1, got 0"),
+        ({"num_interests": 0}, "user_tower.history.num_interests must be at least 1, got 0"),
+        (
+            {"num_interests": 2},
+            "user_tower.history.num_interests=2 needs model.user_tower.history.encoder=attention, "
+            "got recency",
+        ),
+        ({"layer_dropout": 1.0}, "user_tower.history.layer_dropout must be at least 0 and below 1"),
+        (
+            {"positions": "rotary"},
+            "user_tower.history.positions must be one of none, absolute, relative, got 'rotary'",
+        ),
         ({"decay": 0.0}, "user_tower.history.decay must be above 0 and at most 1, got 0.0"),
         (
             {"decay": float("nan")},
@@ -83,6 +103,11 @@ def test_impossible_user_tower_settings_are_refused_by_key(
         (
             {"learn_temperature": True, "temperature": 0.01},
             "model.temperature.initial must lie between model.temperature.minimum",
+        ),
+        (
+            {"user_tower": UserTowerSpec(history="transformer", num_heads=3)},
+            "model.embedding_dim must be a multiple of model.user_tower.history.num_heads, "
+            "got 64 for 3",
         ),
         (
             {

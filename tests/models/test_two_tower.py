@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load, save
 from torch.testing import assert_close
 
-from recsys.data import FeatureOptions, FeatureSchema, FeatureTable
+from recsys.data import NO_TIME, FeatureOptions, FeatureSchema, FeatureTable, HistoryPlaces
 from recsys.foundations import ArgumentError, ConfigError, ShapeError
 from recsys.models import (
     ItemTowerSpec,
@@ -149,13 +149,17 @@ def test_items_without_training_events_have_features_but_no_vector_of_their_own(
 @pytest.mark.parametrize("combine", ["sum", "concat"])
 @pytest.mark.parametrize("hidden", [(), (5,)])
 @pytest.mark.parametrize("history_table", ["own", "shared"])
+@pytest.mark.parametrize("history", ["recency", "attention", "gru", "transformer"])
 def test_every_parameter_gets_a_gradient_and_tables_a_sparse_one(
-    combine: str, hidden: tuple[int, ...], history_table: str
+    combine: str, hidden: tuple[int, ...], history_table: str, history: str
 ) -> None:
+    torch.manual_seed(0)
     parts: dict[str, Any] = {"combine": combine, "hidden": hidden, "norm": "layer_norm"}
     spec = ModelSpec(
         embedding_dim=4,
-        user_tower=UserTowerSpec(history_table=history_table, **parts),
+        user_tower=UserTowerSpec(
+            history=history, history_table=history_table, history_dropout=0.1, **parts
+        ),
         item_tower=ItemTowerSpec(**parts),
         normalize=True,
         item_bias=True,
@@ -245,3 +249,96 @@ def test_candidates_and_features_of_different_lengths_are_refused() -> None:
         make_model().embed_candidates(np.array([0, 1]), no_features(3))
     with pytest.raises(ShapeError, match="`item_counts` must have shape"):
         make_model(item_counts=np.ones(4, dtype=np.int64))
+
+
+INTERESTS = replace(STEADY_USERS, history="attention", num_interests=3)
+
+
+@pytest.mark.parametrize("combine", ["sum", "concat"])
+@pytest.mark.parametrize("norm", ["layer_norm", "batch_norm"])
+def test_each_interest_is_what_the_tower_makes_of_one_history_vector(
+    combine: str, norm: str
+) -> None:
+    layers: dict[str, Any] = {"combine": combine, "hidden": (5,), "norm": norm}
+    spec = replace(STEADY, normalize=True, item_bias=True)
+    model = make_model(replace(spec, user_tower=replace(INTERESTS, **layers))).eval()
+    assert model.num_interests == 3
+    queries = model.embed_queries(make_inputs())
+    assert queries.shape == (4, 3, 5)
+    assert_close(queries[..., :4].norm(dim=2), torch.ones(4, 3))
+    assert_close(queries[..., 4], torch.ones(4, 3))
+    assert model.user_tower.history is not None
+    read = model.user_tower.history.forward
+    for interest in range(3):
+
+        class OneInterest(torch.nn.Module):
+            length, num_interests, is_causal, uses_times = 50, 1, False, False
+            chosen = interest
+
+            def forward(self, *args: Any, **more: Any) -> torch.Tensor:
+                return read(*args, **more)[:, self.chosen]
+
+        with_one = make_model(replace(spec, user_tower=replace(INTERESTS, **layers))).eval()
+        with_one.load_state_dict(model.state_dict())
+        with_one.user_tower.history = OneInterest()  # type: ignore[assignment]
+        assert_close(with_one.embed_queries(make_inputs()), queries[:, interest])
+
+
+def causal_model(**changes: Any) -> TwoTower:
+    users = replace(STEADY_USERS, history="transformer", layer_dropout=0.0, **changes)
+    return make_model(replace(STEADY, user_tower=users))
+
+
+def places_of(rows: list[int], skipped: list[int]) -> HistoryPlaces:
+    return HistoryPlaces(np.array(rows), np.array(skipped))
+
+
+def test_a_query_at_a_place_is_the_one_with_its_own_shorter_history() -> None:
+    model, histories = causal_model(), np.array([[1, 5, 3], [7, 2, -1]])
+    users = np.array([4, 0, 4, 2])
+    shared = QueryInputs(
+        users,
+        histories,
+        no_features(4),
+        no_features(4),
+        places=places_of([0, 1, 0, 1], [1, 0, 3, 1]),
+    )
+    assert model.takes_places
+    own = np.array([[5, 3, -1], [7, 2, -1], [-1, -1, -1], [2, -1, -1]])
+    alone = QueryInputs(users, own, no_features(4), no_features(4))
+    assert_close(model.embed_queries(shared), model.embed_queries(alone), rtol=0, atol=1e-5)
+
+
+def test_times_are_read_by_a_model_of_time_gaps_alone() -> None:
+    times = np.array([[9, 5, 1], [8, 2, NO_TIME]]) * np.array([[10**6], [1]])
+    inputs = make_inputs(users=(1, 2))
+    timed = replace(inputs, times=times)
+    for time_gaps in (False, True):
+        model = causal_model(time_gaps=time_gaps).eval()
+        assert model.uses_times == time_gaps
+        same = torch.allclose(model.embed_queries(inputs), model.embed_queries(timed))
+        assert same == (not time_gaps)
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        (places_of([0, 4], [0, 0]), "`places.rows` must be at least 0 and below 2, got 0 to 4"),
+        (
+            places_of([0, 1], [0, -1]),
+            "`places.skipped` must be at least 0 and below 4, got -1 to 0",
+        ),
+    ],
+)
+def test_places_outside_the_histories_are_refused(places: HistoryPlaces, words: str) -> None:
+    inputs = replace(make_inputs(users=(1, 2)), places=places)
+    with pytest.raises(ArgumentError, match=words):
+        causal_model().embed_queries(inputs)
+
+
+def test_places_are_refused_where_no_encoder_reads_in_order_or_histories_are_too_long() -> None:
+    inputs = replace(make_inputs(users=(1, 2)), places=places_of([0, 1], [0, 1]))
+    with pytest.raises(ArgumentError, match="`places` must be None: no gru and no transformer"):
+        make_model().embed_queries(inputs)
+    with pytest.raises(ShapeError, match="`histories` must have at most 2 columns"):
+        causal_model(history_length=2).embed_queries(inputs)
