@@ -44,7 +44,7 @@ def lookup(make_bundle: MakeBundle) -> Lookup:
 @pytest.fixture
 def post(lookup: Lookup) -> Iterator[Post]:
     """Give a function that posts to the application in this process."""
-    limits: dict[str, Any] = {"max_k": 5, "max_batch": 4, "max_body_bytes": 2000}
+    limits: dict[str, Any] = {"max_k": 12, "max_batch": 4, "max_body_bytes": 2000}
     app = create_app(lookup, popularity_alpha=0.0, **limits)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     client = httpx.AsyncClient(transport=transport, base_url="http://test")
@@ -105,8 +105,8 @@ def test_every_argument_reaches_the_lookup(post: Post) -> None:
         (b'{"user": 7}', 422, "`user`: Input should be a valid string."),
         (b'{"user": "u", "items": []}', 422, "`items`: List should have at least 1 item"),
         (b'{"user": "u", "k": 0}', 422, "`k`: Input should be greater than"),
-        (b'{"user": "u", "k": 6}', 422, "`k` must be at most 5, got 6."),
-        (b'{"user": "u", "num_history": 6}', 422, "`num_history` must be at most 5, got 6."),
+        (b'{"user": "u", "k": 13}', 422, "`k` must be at most 12, got 13."),
+        (b'{"user": "u", "num_history": 13}', 422, "`num_history` must be at most 12, got 13."),
         (b'{"user": "u", "num_history": -1}', 422, "`num_history`: Input should be greater"),
         (b'{"user": "u", "items": ["a", "b", "c", "d", "e"]}', 422, "At most 4 queries go at once"),
         (b'{"user": "u", "items": ["nope"]}', 404, "There is no item 'nope' with a vector."),
@@ -145,8 +145,8 @@ VALUES = st.dictionaries(COLUMNS, LEAVES | st.lists(LEAVES, max_size=2), max_siz
         {"user": st.sampled_from([*IDS, "new"]) | TREES},
         optional={
             "items": LISTS | TREES,
-            "k": st.integers(-1, 6) | TREES,
-            "num_history": st.integers(-1, 6) | TREES,
+            "k": st.integers(-1, 13) | TREES,
+            "num_history": st.integers(-1, 13) | TREES,
             "history": LISTS | TREES,
             "features": VALUES | TREES,
             "context": VALUES | TREES,
