@@ -18,9 +18,12 @@ class PooledHistory(nn.Module):
         pooled = sum(w · vector[item]) / sum(w)^exponent.
 
     Exponent 1 is the weighted mean; with decay 1 it is the plain mean. A smaller exponent lets
-    longer histories give longer vectors. Padding enters neither sum, nor does an item that dropout
-    takes out in training; ages count positions, so the others keep theirs. A history with nothing
-    left is a learned vector of its own.
+    longer histories give longer vectors. Padding enters neither sum; ages count positions, so the
+    other items keep theirs. A history without a known item is a learned vector of its own.
+
+    In training, dropout takes items out of the first sum, and what is left of it is divided by
+    1 - dropout. The second sum stays whole, so that a history has the same expected vector in
+    training as in search; where dropout takes out all of its items, that draw is zeros.
 
     Args:
         dim: D.
@@ -67,9 +70,12 @@ class PooledHistory(nn.Module):
         # A weight that float32 cannot hold is no weight: such an item is as good as not there.
         weights = self.weights[: histories.shape[1]]  # [L]
         kept = known & (weights > torch.finfo(weights.dtype).tiny)
+        is_empty = ~kept.any(dim=1, keepdim=True)  # [B, 1]
+        weights = weights * kept  # [B, L]
+        totals = weights.sum(dim=1, keepdim=True).masked_fill(is_empty, 1.0)
         if self.training and self.dropout > 0:
             kept = kept & (torch.rand(kept.shape, device=kept.device) >= self.dropout)
-        weights = weights * kept  # [B, L]
+            weights = weights / (1 - self.dropout)
 
         # Only what is kept is looked up: an entry of weight 0 would still touch its row.
         counts = kept.sum(dim=1)  # [B]
@@ -78,6 +84,4 @@ class PooledHistory(nn.Module):
         rows = histories.flatten().index_select(0, slots)
         pooled = table.bag(rows, offsets, weights.flatten().index_select(0, slots))  # [B, D]
 
-        is_empty = (counts == 0)[:, None]  # [B, 1]
-        totals = weights.sum(dim=1, keepdim=True).masked_fill(is_empty, 1.0)
         return torch.where(is_empty, self.empty, pooled / totals**self.exponent)

@@ -93,15 +93,38 @@ def test_a_block_of_no_columns_is_all_empty_histories() -> None:
     assert_close(pooled, encoder.empty.detach().expand(3, 2))
 
 
-def test_dropout_takes_items_out_of_both_sums_in_training_only() -> None:
+def test_dropout_in_training_divides_what_is_left_by_its_share_and_the_whole_history() -> None:
     torch.manual_seed(0)
     encoder, table = make_encoder(decay=1.0, exponent=1.0, dropout=0.5), make_table()
     pooled = pool(encoder, [[2, 8]] * 4000, table)
-    # The mean of what is left: 2, 8, 5, or the empty vector, each in a quarter of the rows.
-    for value in (torch.tensor(2.0), torch.tensor(8.0), torch.tensor(5.0), encoder.empty[0]):
-        share = torch.isclose(pooled[:, 0], value).float().mean().item()
+    # What is left of 2 and 8, twice, over 2 items: 2, 8, 10 or 0, each in a quarter of the rows.
+    for value in (2.0, 8.0, 10.0, 0.0):
+        share = torch.isclose(pooled[:, 0], torch.tensor(value)).float().mean().item()
         assert share == pytest.approx(0.25, abs=0.03)  # 4.4 standard errors
     assert_close(pool(encoder.eval(), [[2, 8]], table)[0, 0], torch.tensor(5.0))
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_the_mean_over_all_masks_is_the_vector_of_search(
+    exponent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All 8 masks of 3 items once, each with its chance under a dropout of 0.25.
+    encoder, table = make_encoder(exponent=exponent, dropout=0.25), make_table()
+    hidden = torch.tensor([[bool(mask >> place & 1) for place in range(3)] for mask in range(8)])
+    monkeypatch.setattr(torch, "rand", lambda *_, **__: torch.where(hidden, 0.0, 1.0))
+    pooled = pool(encoder, [[8, 4, 2]] * 8, table)
+    chances = torch.where(hidden, 0.25, 0.75).prod(dim=1)
+    searched = pool(encoder.eval(), [[8, 4, 2]], table)[0]
+    assert_close(chances @ pooled, searched)
+
+
+def test_a_history_that_dropout_empties_is_zeros_and_an_empty_one_its_learned_vector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder, table = make_encoder(dropout=0.5), make_table()
+    monkeypatch.setattr(torch, "rand", lambda shape, **_: torch.zeros(shape))
+    pooled = pool(encoder, [[8, 4], [-1, -1]], table)
+    assert_close(pooled, torch.stack([torch.zeros(2), encoder.empty.detach()]))
 
 
 def test_weights_too_small_for_float32_count_as_absent() -> None:
