@@ -9,8 +9,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-_DENSE_TOKENS = 4096  # of a dense block: enough for matrices to be fast, little for one query
-_NUM_COMPACT, _MIN_COMPACT = 3, 16  # compact blocks; where fewer histories are, one
+_DENSE_TOKENS = 2048  # of a dense block: enough for matrices to be fast, little for one query
+# A compact block ends where this share of its width is enough for all histories that are left, if
+# a narrower block for them has at least so many places less.
+_NARROWER, _FEWER = 0.6, 1024
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,15 @@ def cut_compact(histories: Tensor, known: Tensor, times: Tensor | None) -> list[
         Blocks that hold each history that is not empty once.
     """
     counts, order = known.sum(dim=1).sort(descending=True, stable=True)
-    order = order[: int(counts.count_nonzero())]
-    blocks = []
-    for owners in order.tensor_split(_NUM_COMPACT) if len(order) >= _MIN_COMPACT else (order,):
-        if len(owners) > 0:
-            blocks.append(_cut(histories, known, times, owners))
+    lengths = counts[counts > 0].cpu()
+    blocks, start = [], 0
+    while start < len(lengths):
+        width = int(lengths[start])
+        stop = int((lengths > width * _NARROWER).sum())
+        if (len(lengths) - stop) * (width - int(width * _NARROWER)) < _FEWER:
+            stop = len(lengths)
+        blocks.append(_cut(histories, known, times, order[start:stop]))
+        start = stop
     return blocks
 
 
