@@ -132,6 +132,9 @@ SPECS = {
     "shared": make_spec(user={"history_table": "shared"}, learn_temperature=True),
     "concat": make_spec(user={"combine": "concat"}, item={"combine": "concat"}, normalize=True),
     "layers": make_spec(user=layered, item=layered, item_bias=True),
+    "gru": make_spec(user={"history": "gru", "time_gaps": True}),
+    "transformer": make_spec(user={"history": "transformer", "positions": "absolute"}),
+    "interests": make_spec(user={"history": "attention", "num_interests": 2}),
     "no ids": make_spec(user={"use_id": False}, item={"use_id": False}),
 }
 
