@@ -96,6 +96,7 @@ def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:
             decay=history.decay,
             exponent=history.exponent,
             history_dropout=history.dropout,
+            gate_dim=history.gate_dim,
             num_heads=history.num_heads,
             num_interests=history.num_interests,
             num_layers=history.num_layers,

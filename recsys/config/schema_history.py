@@ -21,6 +21,7 @@ class UserHistoryConfig:
     exponent: float = MISSING  # the sum is divided by (sum of weights) ** exponent
     dropout: float = MISSING  # share of the history items left out at random in training
     table: str = MISSING
+    gate_dim: int = MISSING  # mean, recency; 0: no gate
     num_heads: int = MISSING  # attention, transformer
     num_interests: int = MISSING  # attention: vectors of a user
     num_layers: int = MISSING  # gru, transformer
@@ -41,6 +42,12 @@ class UserHistoryConfig:
         one_of(f"{_KEY}.positions", self.positions, ("none", "absolute", "relative"))
         for name in ("length", "num_heads", "num_interests", "num_layers"):
             at_least(f"{_KEY}.{name}", getattr(self, name), 1)
+        at_least(f"{_KEY}.gate_dim", self.gate_dim, 0)
+        if self.gate_dim > 0 and self.encoder not in ("mean", "recency"):
+            raise ConfigError(
+                f"{_KEY}.gate_dim={self.gate_dim} needs {_KEY}.encoder=recency or mean, "
+                f"got {self.encoder}."
+            )
         if self.num_interests > 1 and self.encoder != "attention":
             raise ConfigError(
                 f"{_KEY}.num_interests={self.num_interests} needs {_KEY}.encoder=attention, "

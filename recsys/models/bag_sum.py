@@ -1,4 +1,4 @@
-"""The weighted sum of bags of rows, with a gradient that touches each row once.
+"""Weighted sums of bags of rows, and products with them; gradients touch each row once.
 
 Dimensions: B bags, L entries in all bags, R rows of the table, D embedding width.
 """
@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+
+_AT_ONCE = 16384  # entries multiplied at once
 
 
 def bag_sum(table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
@@ -24,7 +26,7 @@ def bag_sum(table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Te
         table: [R, D].
         rows: [L], int64, in [0, R), the bags one behind the other.
         offsets: [B], int64, where each bag begins.
-        weights: [L], constants: they get no gradient.
+        weights: [L].
 
     Returns:
         [B, D]; zeros for an empty bag.
@@ -33,37 +35,99 @@ def bag_sum(table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Te
     return apply(table, rows, offsets, weights)
 
 
+def bag_dot(table: Tensor, rows: Tensor, offsets: Tensor, queries: Tensor) -> Tensor:
+    """Give the inner product of each entry's row with the query of its bag.
+
+    It is the gradient of `bag_sum` by its weights, and its own gradients are bag sums: the table's
+    is sparse and holds each row once.
+
+    Args:
+        table: [R, D].
+        rows: [L], int64, in [0, R), the bags one behind the other.
+        offsets: [B], int64, where each bag begins.
+        queries: [B, D].
+
+    Returns:
+        [L].
+    """
+    apply: Callable[..., Tensor] = _BagDot.apply
+    return apply(table, rows, offsets, queries)
+
+
+def bags_of(rows: Tensor, offsets: Tensor) -> Tensor:
+    """Give the bag of each entry: [L]."""
+    end = torch.tensor([len(rows)], device=offsets.device)
+    return torch.repeat_interleave(torch.diff(offsets, append=end))
+
+
 class _BagSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-        ctx.save_for_backward(rows, offsets, weights)
-        ctx.table_shape = table.shape
-        return functional.embedding_bag(
-            rows, table, offsets, mode="sum", per_sample_weights=weights
-        )
+        ctx.save_for_backward(table, rows, offsets, weights)
+        return _sum(table, rows, offsets, weights)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        rows, offsets, weights = ctx.saved_tensors
-        end = torch.tensor([len(rows)], device=offsets.device)
-        lengths = torch.diff(offsets, append=end)  # [B]
-        bags = torch.repeat_interleave(lengths)  # [L], the bag of each entry
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
+        table, rows, offsets, weights = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        of_table = of_weights = None
+        if ctx.needs_input_grad[0]:
+            of_table = _sum_by_row(table, rows, offsets, weights, gradient)
+        if ctx.needs_input_grad[3]:
+            of_weights = _dot(table, rows, offsets, gradient)
+        return of_table, None, None, of_weights
 
-        sorted_rows, order = torch.sort(rows, stable=True)
-        touched, counts = torch.unique_consecutive(sorted_rows, return_counts=True)
-        row_gradients = functional.embedding_bag(
-            bags.index_select(0, order),
-            gradient.contiguous(),
-            counts.cumsum(dim=0) - counts,
-            mode="sum",
-            per_sample_weights=weights.index_select(0, order),
-        )  # [touched, D]
-        sparse = torch.sparse_coo_tensor(
-            touched[None],
-            row_gradients,
-            ctx.table_shape,
-            is_coalesced=True,
-            check_invariants=False,  # they hold by construction
-        )
-        return sparse, None, None, None
+
+class _BagDot(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor, offsets: Tensor, queries: Tensor) -> Tensor:
+        ctx.save_for_backward(table, rows, offsets, queries)
+        return _dot(table, rows, offsets, queries)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
+        table, rows, offsets, queries = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        of_table = of_queries = None
+        if ctx.needs_input_grad[0]:
+            of_table = _sum_by_row(table, rows, offsets, gradient, queries)
+        if ctx.needs_input_grad[3]:
+            of_queries = _sum(table, rows, offsets, gradient)
+        return of_table, None, None, of_queries
+
+
+def _sum(table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+    return functional.embedding_bag(rows, table, offsets, mode="sum", per_sample_weights=weights)
+
+
+def _dot(table: Tensor, rows: Tensor, offsets: Tensor, queries: Tensor) -> Tensor:
+    """Multiply a part of the entries at a time: nothing of size L x D exists."""
+    bags, parts = bags_of(rows, offsets), [queries.new_zeros(0)]
+    for some_rows, some_bags in zip(rows.split(_AT_ONCE), bags.split(_AT_ONCE), strict=True):
+        products = table.index_select(0, some_rows) * queries.index_select(0, some_bags)
+        parts.append(products.sum(dim=1))
+    return torch.cat(parts)
+
+
+def _sum_by_row(
+    table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor, queries: Tensor
+) -> Tensor:
+    """Give sum(weight · query[bag]) over the entries of each row: [R, D], sparse."""
+    sorted_rows, order = torch.sort(rows, stable=True)
+    touched, counts = torch.unique_consecutive(sorted_rows, return_counts=True)
+    sums = functional.embedding_bag(
+        bags_of(rows, offsets).index_select(0, order),
+        queries,
+        counts.cumsum(dim=0) - counts,
+        mode="sum",
+        per_sample_weights=weights.index_select(0, order),
+    )  # [touched, D]
+    return torch.sparse_coo_tensor(
+        touched[None],
+        sums,
+        table.shape,
+        is_coalesced=True,
+        check_invariants=False,  # they hold by construction
+    )

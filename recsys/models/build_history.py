@@ -4,13 +4,14 @@ from recsys.models.attention_history import AttentionHistory
 from recsys.models.causal_gru import CausalGru
 from recsys.models.causal_history import CausalHistory
 from recsys.models.causal_transformer import CausalTransformer
+from recsys.models.history_gate import HistoryGate
 from recsys.models.pooled_history import PooledHistory
 from recsys.models.time_gaps import TimeGaps
 from recsys.models.tower_spec import UserTowerSpec
 
 
 def build_history(
-    tower: UserTowerSpec, dim: int, init_std: float
+    tower: UserTowerSpec, dim: int, init_std: float, *, num_items: int, sparse: bool
 ) -> PooledHistory | AttentionHistory | CausalHistory | None:
     """Build the encoder of histories; None where the tower reads none.
 
@@ -18,6 +19,8 @@ def build_history(
         tower: What the user tower is made of.
         dim: Width of the vectors.
         init_std: Standard deviation of the first values of learned vectors.
+        num_items: Items with a row of their own.
+        sparse: Whether the gradients of embedding tables are sparse.
     """
     match tower.history:
         case "none":
@@ -35,6 +38,9 @@ def build_history(
                 dropout=tower.history_dropout,
                 init_std=init_std,
             )
+    gate = None
+    if tower.gate_dim > 0:
+        gate = HistoryGate(num_items, dim, tower.gate_dim, sparse=sparse)
     is_mean = tower.history == "mean"
     return PooledHistory(
         dim,
@@ -43,6 +49,7 @@ def build_history(
         exponent=1.0 if is_mean else tower.exponent,
         dropout=tower.history_dropout,
         init_std=init_std,
+        gate=gate,
     )
 
 

@@ -61,8 +61,8 @@ def carry_over(
 
     Vectors and biases of ids go over as they are. A new id starts from the row that stood for
     unknown ids, so that with features a new item starts where the old model placed an item it did
-    not know. The table of histories has no such row: there a new item starts at the mean of the old
-    ones, and adds to a history what an item adds on average; noise around 0 would shorten the
+    not know. The tables of histories have no such row: there a new item starts at the mean of the
+    old ones, and adds to a history what an item adds on average; noise around 0 would shorten the
     vectors of those who met it. Layers go over where their shapes agree. Which items count as
     trained is left as it is: that follows the new data.
 
@@ -108,12 +108,16 @@ def _carry_over_ids(
         old = old_values[name]
         unknown = len(old) - 1
         copy_rows(values[name], old, np.append(tables[name].old_rows, unknown), old[unknown])
-    name = "user_tower.history_table.weight"
-    if name in values:
+    of_histories = {
+        "user_tower.history_table.weight",
+        "user_tower.history.gate.keys.weight",
+        "user_tower.history.gate.biases.weight",
+    }
+    for name in of_histories & values.keys():
         old, learned = old_values[name], old_values["item_tower.rows.trained"]
         rows = old[learned] if learned.any() else old
         copy_rows(values[name], old, items.old_rows, rows.mean(dim=0))
-    return {*tables, name} & values.keys()
+    return (tables.keys() | of_histories) & values.keys()
 
 
 def _carry_over_all_features(

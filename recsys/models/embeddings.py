@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recsys.foundations import check_positive
-from recsys.models.bag_sum import bag_sum
+from recsys.models.bag_sum import bag_dot, bag_sum, bags_of
 
 
 class EmbeddingTable(nn.Module):
@@ -39,7 +39,7 @@ class EmbeddingTable(nn.Module):
         Args:
             rows: [L], int64, the bags one behind the other.
             offsets: [B], int64, where each bag begins.
-            weights: [L]; constants, without a gradient.
+            weights: [L].
 
         Returns:
             [B, D]; zeros for an empty bag.
@@ -49,6 +49,22 @@ class EmbeddingTable(nn.Module):
         return functional.embedding_bag(
             rows, self.weight, offsets, mode="sum", per_sample_weights=weights
         )
+
+    def dots(self, rows: Tensor, offsets: Tensor, queries: Tensor) -> Tensor:
+        """Give the inner product of each entry's vector with the query of its bag.
+
+        Args:
+            rows: [L], int64, the bags one behind the other.
+            offsets: [B], int64, where each bag begins.
+            queries: [B, D].
+
+        Returns:
+            [L].
+        """
+        if self.sparse:
+            return bag_dot(self.weight, rows, offsets, queries)
+        vectors = functional.embedding(rows, self.weight)
+        return (vectors * queries.index_select(0, bags_of(rows, offsets))).sum(dim=1)
 
 
 class IdRows(nn.Module):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.history_encoder import QueryPlaces, refuse_places
+from recsys.models.history_gate import HistoryGate
 
 
 class PooledHistory(nn.Module):
@@ -25,6 +26,9 @@ class PooledHistory(nn.Module):
     1 - dropout. The second sum stays whole, so that a history has the same expected vector in
     training as in search; where dropout takes out all of its items, that draw is zeros.
 
+    With a gate, each item's weight in the first sum, and there alone, is multiplied by what the
+    gate gives for the item and the pooled vector without a gate.
+
     Args:
         dim: D.
         length: Items looked at, the newest ones.
@@ -32,6 +36,7 @@ class PooledHistory(nn.Module):
         exponent: In [0, 1].
         dropout: Share of the items that training takes out.
         init_std: Standard deviation of the first values of the empty history's vector.
+        gate: None for no gate.
     """
 
     weights: Tensor
@@ -48,11 +53,13 @@ class PooledHistory(nn.Module):
         exponent: float,
         dropout: float,
         init_std: float,
+        gate: HistoryGate | None = None,
     ) -> None:
         super().__init__()
         self.length, self.exponent, self.dropout = length, exponent, dropout
         weights = decay ** torch.arange(length, dtype=torch.float64)
         self.register_buffer("weights", weights.float(), persistent=False)  # [length]
+        self.gate = gate
         self.empty = nn.Parameter(torch.randn(dim) * init_std)
 
     def forward(
@@ -82,6 +89,9 @@ class PooledHistory(nn.Module):
         offsets = counts.cumsum(dim=0) - counts
         slots = kept.flatten().nonzero().squeeze(1)
         rows = histories.flatten().index_select(0, slots)
-        pooled = table.bag(rows, offsets, weights.flatten().index_select(0, slots))  # [B, D]
-
-        return torch.where(is_empty, self.empty, pooled / totals**self.exponent)
+        entries = weights.flatten().index_select(0, slots)
+        pooled = table.bag(rows, offsets, entries) / totals**self.exponent  # [B, D]
+        if self.gate is not None:
+            entries = entries * self.gate(pooled, rows, offsets)
+            pooled = table.bag(rows, offsets, entries) / totals**self.exponent
+        return torch.where(is_empty, self.empty, pooled)

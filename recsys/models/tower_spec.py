@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from recsys.foundations import ConfigError
 
 HISTORIES = ("none", "mean", "recency", "attention", "gru", "transformer")
+GATED = ("mean", "recency")
 HISTORY_TABLES = ("own", "shared")
 COMBINATIONS = ("sum", "concat")
 POSITIONS = ("none", "absolute", "relative")
@@ -30,6 +31,8 @@ class UserTowerSpec:
         exponent: Power of the sum of weights that divides the pooled sum, in [0, 1] (recency and
             attention; the mean has 1).
         history_dropout: Share of the history's items that training takes out.
+        gate_dim: Width of the gate that weighs an item by the rest of the history (mean and
+            recency); 0: none.
         num_heads: Heads of the attention (attention and transformer); they divide the width.
         num_interests: Vectors of a user, of which the best matching one counts (attention only).
         num_layers: Layers (gru and transformer).
@@ -56,6 +59,7 @@ class UserTowerSpec:
     decay: float = 0.9
     exponent: float = 0.5
     history_dropout: float = 0.3
+    gate_dim: int = 0
     num_heads: int = 2
     num_interests: int = 1
     num_layers: int = 1
@@ -89,6 +93,13 @@ class UserTowerSpec:
             raise ConfigError(
                 f"{name}.history.num_interests={self.num_interests} needs "
                 f"{name}.history.encoder=attention, got {self.history}."
+            )
+        if self.gate_dim < 0:
+            raise ConfigError(f"{name}.history.gate_dim must be at least 0, got {self.gate_dim}.")
+        if self.gate_dim > 0 and self.history not in GATED:
+            raise ConfigError(
+                f"{name}.history.gate_dim={self.gate_dim} needs {name}.history.encoder=recency or "
+                f"mean, got {self.history}."
             )
         if not 0 < self.decay <= 1:
             raise ConfigError(

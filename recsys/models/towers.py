@@ -52,7 +52,7 @@ class UserTower(nn.Module):
         self.context = FeatureEncoder(
             read_context, dim, dropout=rate, init_std=init_std, sparse=sparse
         )
-        self.history = build_history(tower, dim, init_std)
+        self.history = build_history(tower, dim, init_std, num_items=num_items, sparse=sparse)
         self.history_table = None
         if self.history is not None and tower.history_table == "own":
             self.history_table = EmbeddingTable(num_items, dim, init_std=init_std, sparse=sparse)

@@ -121,6 +121,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "got 63 for 2.",
         ),
         (
+            {"model.user_tower.history.gate_dim": 8, "model.user_tower.history.encoder": "gru"},
+            "model.user_tower.history.gate_dim=8 needs model.user_tower.history.encoder=recency",
+        ),
+        (
             {"model.user_tower.history.num_interests": 4},
             "model.user_tower.history.num_interests=4 needs "
             "model.user_tower.history.encoder=attention, got recency.",

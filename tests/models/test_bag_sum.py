@@ -1,4 +1,4 @@
-"""Bag sums against a loop, and their sparse gradient against torch's dense one."""
+"""Bag sums and products against a loop, and their sparse gradients against torch's dense ones."""
 
 import torch
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from recsys.models.bag_sum import bag_sum
+from recsys.models.bag_sum import bag_dot, bag_sum
 
 bags_of_rows = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=6)
 
@@ -37,14 +37,43 @@ def slow_bag_sum(table: Tensor, bags: list[list[int]], weights: Tensor) -> Tenso
 def test_values_and_gradient_equal_those_of_a_loop(bags: list[list[int]]) -> None:
     rows, offsets, weights = flatten(bags)
     fast, slow = make_table(), make_table()
-    sums, expected = bag_sum(fast, rows, offsets, weights), slow_bag_sum(slow, bags, weights)
+    fast_weights, slow_weights = weights.clone().requires_grad_(), weights.requires_grad_()
+    sums = bag_sum(fast, rows, offsets, fast_weights)
+    expected = slow_bag_sum(slow, bags, slow_weights)
     assert_close(sums, expected)
     gradient = torch.arange(sums.numel(), dtype=torch.float32).reshape(sums.shape) + 1
     torch.autograd.backward(sums, gradient)
-    torch.autograd.backward(expected + 0 * slow.sum(), gradient)
+    torch.autograd.backward(expected + 0 * (slow.sum() + slow_weights.sum()), gradient)
     assert fast.grad is not None
     assert slow.grad is not None
     assert_close(fast.grad.to_dense(), slow.grad)
+    assert_close(fast_weights.grad, slow_weights.grad)
+
+
+@given(bags=bags_of_rows)
+def test_products_and_their_gradients_equal_those_of_a_loop(bags: list[list[int]]) -> None:
+    rows, offsets, gradient = flatten(bags)
+    fast, slow = make_table(), make_table()
+    generator = torch.Generator().manual_seed(1)
+    queries = torch.randn(len(bags), 3, generator=generator).requires_grad_()
+    copies = queries.detach().clone().requires_grad_()
+    dots = bag_dot(fast, rows, offsets, queries)
+    owners = [owner for owner, bag in enumerate(bags) for _ in bag]
+    expected = (slow[rows] * copies[owners]).sum(dim=1)
+    assert_close(dots, expected)
+    torch.autograd.backward(dots, gradient)
+    torch.autograd.backward(expected, gradient)
+    assert fast.grad is not None
+    assert slow.grad is not None
+    assert fast.grad.is_sparse
+    assert_close(fast.grad.to_dense(), slow.grad)
+    assert_close(queries.grad, copies.grad)
+
+
+def test_more_entries_than_are_multiplied_at_once_give_all_products() -> None:
+    rows, queries = torch.arange(40_000) % 6, torch.tensor([[1.0, 2.0, 3.0]])
+    dots = bag_dot(make_table(), rows, torch.tensor([0]), queries)
+    assert_close(dots, (make_table() @ queries[0])[rows])
 
 
 def test_the_gradient_holds_each_touched_row_once_and_no_other() -> None:

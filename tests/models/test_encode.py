@@ -23,6 +23,7 @@ from recsys.models import (
 NUM_USERS, NUM_ITEMS = 40, 700
 ENCODERS: dict[str, dict[str, Any]] = {
     "recency": {},
+    "gate": {"gate_dim": 3},
     "attention": {"history": "attention"},
     "interests": {"history": "attention", "num_interests": 3},
     "gru": {"history": "gru", "time_gaps": True},
