@@ -1,5 +1,6 @@
 """The stage `explain`, on the terminal, and ids that look like numbers on the command line."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,8 @@ def test_ids_that_look_like_numbers_stay_as_they_are_written(trained: Any, tmp_p
     words = [f"bundle={trained.bundle}", "user=007", "item=1e5"]
     done = subprocess.run(
         [sys.executable, "-m", "pipelines.explain", *words],
-        cwd=ROOT,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,
