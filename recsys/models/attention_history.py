@@ -29,9 +29,12 @@ class AttentionHistory(nn.Module):
 
     and the head's share of the vector's dimensions is sum(w · x) / sum(w)^exponent. So it begins
     near the recency-weighted sum, with decay 1 near the plain one, and exponent 1 makes it a mean.
-    `age` is learned, one number for each bucket of ages. Items that dropout takes out in training
-    enter neither sum, and the others keep their age. A history with nothing left is learned
+    `age` is learned, one number for each bucket of ages. A history with nothing known is learned
     vectors of its own.
+
+    Items that dropout takes out in training enter neither sum, so that nothing tells what they
+    were, and the others keep their age. What is left is divided by (1 - dropout)^(1 - exponent):
+    about as long as the whole history's vector, which search has.
 
     Args:
         dim: D; a multiple of `num_heads`.
@@ -116,6 +119,8 @@ class AttentionHistory(nn.Module):
         if self.exponent < 1:
             totals = logits.logsumexp(dim=1, keepdim=True)
             weights = weights * torch.exp((1 - self.exponent) * totals)
+            if self.training:
+                weights = weights / (1 - self.dropout) ** (1 - self.exponent)
         pooled = self._weighted_sum(weights, block.spread(vectors))
         return torch.where(is_empty, self.empty, pooled)
 

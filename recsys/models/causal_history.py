@@ -75,21 +75,40 @@ class CausalHistory(nn.Module):
         else:
             blocks = cut_dense(histories, known, times, length=self.length)
         owners, counts = _known_items(known, places)
-        return self._read(blocks, table, owners, counts)
+        blocks_of, rows_of = _locate(blocks, histories)
+        return self._read(
+            blocks,
+            table,
+            blocks_of.index_select(0, owners),
+            rows_of.index_select(0, owners),
+            counts,
+        )
 
     def _read(
-        self, blocks: list[HistoryBlock], table: EmbeddingTable, owners: Tensor, counts: Tensor
+        self,
+        blocks: list[HistoryBlock],
+        table: EmbeddingTable,
+        numbers: Tensor,
+        rows: Tensor,
+        counts: Tensor,
     ) -> Tensor:
-        """Give the state of history `owners` [Q] after its oldest `counts` [Q] items: [Q, D]."""
-        block_of, row_of = _locate(blocks, owners)  # [Q], [Q]
+        """Give the state of row `rows` in block `numbers` after its oldest `counts` items: [Q, D].
+
+        Args:
+            blocks: All histories that are not empty.
+            table: The items' vectors.
+            numbers: [Q], int64, in which block the query's history stands.
+            rows: [Q], int64, and where there.
+            counts: [Q], int64, items that the query knows; 0: nothing.
+        """
         empty = (counts == 0).nonzero().squeeze(1)
         states, asked = [self.empty.expand(len(empty), -1)], [empty]
         for number, block in enumerate(blocks):
-            queries = ((block_of == number) & (counts > 0)).nonzero().squeeze(1)
-            rows = row_of.index_select(0, queries)
-            tokens = block.first_tokens().index_select(0, rows) + counts.index_select(0, queries)
+            queries = ((numbers == number) & (counts > 0)).nonzero().squeeze(1)
+            firsts = block.first_tokens().index_select(0, rows.index_select(0, queries))
             read = self.network(self._inputs(block, table), block)  # [T, D]
-            states.append(read.index_select(0, tokens - 1))
+            tokens = firsts + counts.index_select(0, queries) - 1
+            states.append(read.index_select(0, tokens))
             asked.append(queries)
         return in_order(states, asked)
 
@@ -120,14 +139,11 @@ def _known_items(known: Tensor, places: QueryPlaces | None) -> tuple[Tensor, Ten
     return places.rows, older[places.rows, places.skipped]
 
 
-def _locate(blocks: list[HistoryBlock], owners: Tensor) -> tuple[Tensor, Tensor]:
-    """Find the block of each history and its row there, -1 for an empty one: [Q], [Q]."""
-    num_histories = int(owners.max()) + 1 if len(owners) > 0 else 0
-    num_histories = max([num_histories, *(int(block.owners.max()) + 1 for block in blocks)])
-    found = owners.new_full((2, num_histories), -1)
+def _locate(blocks: list[HistoryBlock], histories: Tensor) -> tuple[Tensor, Tensor]:
+    """Find the block of each history and its row there, -1 for an empty one: [R], [R]."""
+    numbers, places = torch.full((2, len(histories)), -1, device=histories.device)
     for number, block in enumerate(blocks):
-        there = block.owners >= 0
-        held = block.owners[there]
-        found[0, held] = number
-        found[1, held] = torch.arange(len(there), device=held.device)[there]
-    return found[0].index_select(0, owners), found[1].index_select(0, owners)
+        rows = (block.owners >= 0).nonzero().squeeze(1)
+        held = block.owners.index_select(0, rows)
+        numbers[held], places[held] = number, rows
+    return numbers, places

@@ -32,7 +32,7 @@ ONE = replace(STEADY, num_interests=1)
 
 def make_encoder(spec: UserTowerSpec = STEADY, *, training: bool = True) -> AttentionHistory:
     torch.manual_seed(0)
-    encoder = build_history(spec, DIM, 0.5)
+    encoder = build_history(spec, DIM, 0.5, num_items=NUM_ITEMS, sparse=True)
     assert isinstance(encoder, AttentionHistory)
     with torch.no_grad():  # the ages' numbers begin at zero, where they would tell nothing
         encoder.ages.add_(torch.randn(encoder.ages.shape))
@@ -100,7 +100,8 @@ def test_it_equals_a_slow_version_written_out(training: bool, exponent: float) -
 
 def test_with_weights_of_zero_it_is_the_recency_weighted_sum() -> None:
     encoder = make_encoder(ONE)
-    recency = build_history(replace(ONE, history="recency"), DIM, 0.5)
+    spec = replace(ONE, history="recency")
+    recency = build_history(spec, DIM, 0.5, num_items=NUM_ITEMS, sparse=True)
     assert recency is not None
     with torch.no_grad():
         for parameter in (encoder.ages, *encoder.weigh[3].parameters()):
@@ -155,9 +156,21 @@ def test_dropout_takes_items_out_in_training_only_and_the_others_keep_their_age(
     # The older one alone keeps its age 1: what a history with a hidden newest one gives.
     weight = encoder.weigh(table.weight[[8]]) + encoder.ages[1] + math.log(0.8)
     older = (table.weight[8].view(2, 4) * torch.exp(0.5 * weight).view(2, 1)).flatten()
-    for value in (newest, both, older, encoder.empty[0]):
+    for value in (newest * 2**0.5, both * 2**0.5, older * 2**0.5, encoder.empty[0]):
         share = torch.isclose(dropped, value, atol=1e-5).all(dim=1).float().mean().item()
         assert share == pytest.approx(0.25, abs=0.03)  # 4.4 standard errors
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
+def test_a_long_history_is_about_as_long_a_vector_in_training_as_in_search(exponent: float) -> None:
+    spec = replace(ONE, history_dropout=0.3, exponent=exponent, decay=1.0, history_length=400)
+    encoder, table = make_encoder(spec), make_table()
+    torch.nn.init.zeros_(encoder.ages)
+    histories = torch.full((50, 400), 4)
+    trained = encode(encoder, histories, table).mean(dim=0)
+    searched = encode(encoder.eval(), histories, table)[0]
+    # 280 of 400 equal items are left: the square root of their number varies by 0.8 %.
+    assert_close(trained, searched, rtol=0.02, atol=0)
 
 
 def test_places_are_refused() -> None:
