@@ -63,7 +63,7 @@ class UserTowerSpec:
     num_heads: int = 2
     num_interests: int = 1
     num_layers: int = 1
-    layer_dropout: float = 0.2
+    layer_dropout: float = 0.1
     positions: str = "relative"
     time_gaps: bool = False
     combine: str = "sum"
