@@ -84,11 +84,15 @@ def top_of_scores(
 
 def _top_of_matrix(scores: NDArray[np.floating], k: int) -> Ragged:
     num_queries, num_columns = scores.shape
+    found = scores > -np.inf
     if k < num_columns:
         kth = np.partition(scores, num_columns - k, axis=1)[:, num_columns - k, None]
-        queries, rows = np.nonzero((scores >= kth) & (scores > -np.inf))
-    else:
-        queries, rows = np.nonzero(scores > -np.inf)
+        found &= scores >= kth
+        crowded = np.flatnonzero(found.sum(axis=1) > 2 * k)  # to sort all ties would take long
+        ties = scores[crowded] == kth[crowded]
+        room = k - (scores[crowded] > kth[crowded]).sum(axis=1, keepdims=True)
+        found[crowded] &= ~ties | (np.cumsum(ties, axis=1) <= room)
+    queries, rows = np.nonzero(found)
     return _cut(queries, rows, scores[queries, rows], k=k, num_queries=num_queries)
 
 

@@ -83,6 +83,19 @@ def test_ease_ranks_by_history_times_weights_and_scores_nothing_without_a_histor
         assert some[user].tolist() == expected_top(matrix[user] @ ease.weights, 5, banned)
 
 
+def test_equal_scores_are_decided_by_row_however_many_there_are() -> None:
+    # Items 0 to 3 have users in common; the others were met by nobody and score 0 alike.
+    interactions = Interactions(np.array([0, 0, 1, 1, 1]), np.array([0, 1, 0, 1, 3]), None, 60)
+    ease = Ease(interactions, regularization=1.0)
+    histories = make_ragged([[0], [3], [50]])
+    lists = ease.top(histories, 5, histories)
+    assert lists[0].tolist()[0] == 1
+    for user in range(3):
+        scores = ease.weights[histories[user][0]]
+        assert lists[user].tolist() == expected_top(scores, 5, histories[user].tolist())
+    assert lists[2].tolist() == [0, 1, 2, 3, 4]
+
+
 @given(
     seed=st.integers(0, 2**16),
     k=st.integers(1, 13),
