@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from recsys.config import schema_model, schema_training
@@ -13,7 +14,14 @@ from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
 from recsys.data import PreparedDataset, TrainingBatches
 from recsys.foundations import ConfigError, available_cores, make_generator, set_threads
-from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
+from recsys.models import (
+    ItemTowerSpec,
+    ModelSpec,
+    TwoTower,
+    UserTowerSpec,
+    build_two_tower,
+    fit_item_factors,
+)
 from recsys.tracking import Tracker, mlflow_tracker, null_tracker
 from recsys.training import (
     CheckpointStore,
@@ -40,16 +48,34 @@ def apply_threads(config: StageConfig) -> None:
 
 
 def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
-    """Build the two towers, on the device that trains them."""
+    """Build the two towers, on the device that trains them; a ridge part is fitted."""
     sparse = needs_sparse_gradients(config.optimizer.name)
     model = build_fresh_model(config.model, dataset, sparse=sparse)
+    if model.ridge is not None:
+        model.ridge.set_item_factors(fit_ridge(config.model.ridge, dataset, seed=config.seed))
     return model.to(choose_device(config.trainer.device))
+
+
+def fit_ridge(config: schema_model.RidgeConfig, dataset: PreparedDataset, *, seed: int) -> Tensor:
+    """Fit the factors of the ridge part to the training part: [num_items, dim]."""
+    events = dataset.train
+    kept = events.items < dataset.num_items
+    return fit_item_factors(
+        events.users[kept],
+        events.items[kept],
+        num_items=dataset.num_items,
+        dim=config.dim,
+        regularization=config.regularization,
+        unobserved=config.unobserved,
+        iterations=config.iterations,
+        generator=make_generator(seed, "ridge"),
+    )
 
 
 def build_fresh_model(
     config: schema_model.ModelConfig, dataset: PreparedDataset, *, sparse: bool
 ) -> TwoTower:
-    """Build the two towers with their first values.
+    """Build the two towers with their first values; the factors of a ridge part are zeros.
 
     Raises:
         ConfigError: The model reads times and the data has none, or see `build_two_tower`.
@@ -120,6 +146,10 @@ def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:
         min_temperature=config.temperature.minimum,
         max_temperature=config.temperature.maximum,
         init_std=config.init_std,
+        ridge_dim=config.ridge.dim,
+        ridge_regularization=config.ridge.regularization,
+        ridge_unobserved=config.ridge.unobserved,
+        ridge_scale=config.ridge.scale,
     )
 
 

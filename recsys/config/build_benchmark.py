@@ -85,7 +85,7 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
     nothing = FeatureSchema(())
     counts = zipf_counts(num_items)
     model = build_two_tower(
-        build_model_spec(config.model),
+        replace(build_model_spec(config.model), ridge_dim=0),  # no step sees a ridge part
         num_users=config.step.num_users,
         num_items=num_items,
         user_schema=nothing,

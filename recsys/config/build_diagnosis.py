@@ -1,6 +1,6 @@
 """The bridge from settings to a diagnosis: the model, the estimators, the plan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ def read_diagnosed(config: DiagnoseConfig) -> Diagnosed:
         about: dict[str, Any] = {"bundle": str(bundle.path), "bundle_id": bundle.bundle_id}
     else:
         dataset = read_prepared(find_or_prepare(config))
-        model = build_fresh_model(config.model, dataset, sparse=True).eval()
+        alone = replace(config.model, ridge=replace(config.model.ridge, dim=0))  # what trains
+        model = build_fresh_model(alone, dataset, sparse=True).eval()
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
         towers = Towers(model, vectors)
         about = {"bundle": None, "bundle_id": None}

@@ -4,12 +4,13 @@ from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from recsys.config import schema_sampling as schema
 from recsys.config.build_batches import positives_per_step
 from recsys.config.build_index import build_index_settings
 from recsys.config.schema_stages import TrainConfig
-from recsys.data import PreparedDataset, consecutive_pairs
+from recsys.data import FeatureTable, PreparedDataset, consecutive_pairs
 from recsys.foundations import ConfigError
 from recsys.index import FaissIndex
 from recsys.models import TwoTower, encode_candidates
@@ -173,7 +174,7 @@ class SamplingBuilder:
             popularity,
             size=memory.size,
             max_age=memory.max_age,
-            embedding_dim=model.output_dim,
+            embedding_dim=model.training_dim,
         )
 
     def _hard(self, model: TwoTower) -> RefreshedHardNegatives:
@@ -186,12 +187,20 @@ class SamplingBuilder:
         features = self._dataset.items.features.take(np.arange(num_items))
         settings = build_index_settings(self._config.index)
         return RefreshedHardNegatives(
-            partial(encode_candidates, model, features, num_items),
+            partial(_encode_with_towers, model, features, num_items),
             partial(FaissIndex.build, settings=settings),
             num_sampled=hard.num_sampled,
             num_top=hard.num_top,
             refresh_steps=hard.refresh_steps,
         )
+
+
+def _encode_with_towers(
+    model: TwoTower, features: FeatureTable, num_items: int
+) -> NDArray[np.float32]:
+    """Embed the candidates as in training, which knows no ridge part."""
+    vectors = encode_candidates(model, features, num_items)
+    return np.ascontiguousarray(vectors[:, : model.training_dim])
 
 
 def draws_by_query(sampler: schema.SamplerConfig) -> bool:

@@ -27,8 +27,8 @@ from recsys.training import (
 )
 
 # What may differ between a bundle and the model that goes on from it: what training alone reads,
-# and the names of features, which are matched one by one.
-_FREE = re.compile(r"init_std|(user|item)_tower\.(\w*dropout|features|context)")
+# the names of features, which are matched one by one, and the ridge part, which is fitted anew.
+_FREE = re.compile(r"init_std|ridge_\w+|(user|item)_tower\.(\w*dropout|features|context)")
 # Settings that have another name in the specification.
 _NAMES = {
     "norm": "normalization",

@@ -77,6 +77,26 @@ class TemperatureConfig:
 
 
 @dataclass(kw_only=True)
+class RidgeConfig:
+    """A linear model whose vectors stand beside those of the towers."""
+
+    dim: int = MISSING  # 0: none
+    regularization: float = MISSING
+    unobserved: float = MISSING  # weight of what a user did not meet
+    iterations: int = MISSING
+    scale: float = MISSING  # multiplies its scores
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.dim < 0 or self.dim % 16 != 0:
+            raise ConfigError(f"model.ridge.dim must be 0 or a multiple of 16, got {self.dim}.")
+        above("model.ridge.regularization", self.regularization, 0)
+        above("model.ridge.unobserved", self.unobserved, 0)
+        at_least("model.ridge.iterations", self.iterations, 1)
+        above("model.ridge.scale", self.scale, 0)
+
+
+@dataclass(kw_only=True)
 class ModelConfig:
     """Settings of recsys.models.TwoTower."""
 
@@ -92,6 +112,7 @@ class ModelConfig:
     temperature: TemperatureConfig = MISSING
     user_tower: UserTowerConfig = MISSING
     item_tower: ItemTowerConfig = MISSING
+    ridge: RidgeConfig = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -106,6 +127,11 @@ class ModelConfig:
             raise ConfigError("model.item_bias_start=log_popularity needs model.item_bias=true.")
         history = self.user_tower.history
         history.check_width(self.embedding_dim)
+        if history.encoder == "none" and self.ridge.dim > 0:
+            raise ConfigError(
+                f"model.ridge.dim={self.ridge.dim} needs histories, which "
+                "model.user_tower.history.encoder=none leaves out."
+            )
         if history.encoder != "none" and history.table == "shared" and not self.item_tower.use_id:
             raise ConfigError(
                 "model.user_tower.history.table=shared reads the vectors of item ids, which "

@@ -3,6 +3,7 @@
 from recsys.models.carry_over import CarriedOver, carry_over
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.encode import encode_candidates, encode_queries
+from recsys.models.fit_ridge import fit_item_factors
 from recsys.models.inputs import QueryInputs, pad_histories
 from recsys.models.row_match import RowMatch, match_ids
 from recsys.models.spec import ModelSpec
@@ -22,6 +23,7 @@ __all__ = [
     "carry_over",
     "encode_candidates",
     "encode_queries",
+    "fit_item_factors",
     "match_ids",
     "pad_histories",
 ]

@@ -18,7 +18,8 @@ from recsys.models.row_match import RowMatch, copy_rows
 from recsys.models.towers import ItemTower, UserTower
 from recsys.models.two_tower import TwoTower
 
-_ENCODERS = ("user_tower.features.", "user_tower.context.", "item_tower.features.")
+# Features go over one by one; a ridge part is fitted to the new data and not carried over.
+_DONE_APART = ("user_tower.features.", "user_tower.context.", "item_tower.features.", "ridge.")
 
 _Tower: TypeAlias = UserTower | ItemTower
 
@@ -79,7 +80,7 @@ def carry_over(
     done |= _carry_over_first_layers(model, old)
     fresh_layers = []
     for name in sorted(values.keys() - done):
-        if name.startswith(_ENCODERS) or name.endswith(".rows.trained"):
+        if name.startswith(_DONE_APART) or name.endswith(".rows.trained"):
             continue
         if name in old_values and old_values[name].shape == values[name].shape:
             values[name].copy_(old_values[name])

@@ -23,6 +23,10 @@ class ModelSpec:
         min_temperature: Lower bound of a learned temperature.
         max_temperature: Upper bound of a learned temperature.
         init_std: Standard deviation of the first values of every embedding.
+        ridge_dim: Width of the `RidgePart` beside the towers, a multiple of 16; 0: none.
+        ridge_regularization: Of that part, above 0.
+        ridge_unobserved: Weight of what a user did not meet, of that part, above 0.
+        ridge_scale: What that part's scores are multiplied by, above 0.
     """
 
     embedding_dim: int = 64
@@ -35,13 +39,23 @@ class ModelSpec:
     min_temperature: float = 0.01
     max_temperature: float = 10.0
     init_std: float = 0.05
+    ridge_dim: int = 0
+    ridge_regularization: float = 0.01
+    ridge_unobserved: float = 0.1
+    ridge_scale: float = 10.0
 
     def __post_init__(self) -> None:
         """Check the ranges, and settings of the two towers that exclude each other."""
         if self.embedding_dim < 1:
             raise ConfigError(f"model.embedding_dim must be at least 1, got {self.embedding_dim}.")
         start, low, high = self.temperature, self.min_temperature, self.max_temperature
-        for name, value in (("temperature.initial", start), ("init_std", self.init_std)):
+        for name, value in (
+            ("temperature.initial", start),
+            ("init_std", self.init_std),
+            ("ridge.regularization", self.ridge_regularization),
+            ("ridge.unobserved", self.ridge_unobserved),
+            ("ridge.scale", self.ridge_scale),
+        ):
             if not 0 < value < float("inf"):
                 raise ConfigError(f"model.{name} must be above 0, got {value}.")
         if self.learn_temperature and not 0 < low < start < high < float("inf"):
@@ -62,6 +76,19 @@ class ModelSpec:
             raise ConfigError(
                 "model.user_tower.history.table=shared reads the vectors of item ids, which "
                 "model.item_tower.use_id=false leaves out; set it to own."
+            )
+
+        self._check_ridge()
+
+    def _check_ridge(self) -> None:
+        if self.ridge_dim < 0 or self.ridge_dim % 16 != 0:
+            raise ConfigError(
+                f"model.ridge.dim must be 0 or a multiple of 16, got {self.ridge_dim}."
+            )
+        if self.ridge_dim > 0 and self.user_tower.history == "none":
+            raise ConfigError(
+                f"model.ridge.dim={self.ridge_dim} needs histories, which "
+                "model.user_tower.history.encoder=none leaves out."
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The two-tower model: queries and candidates as vectors whose inner product is the score.
 
-Dimensions: B queries, C candidates, L items in a history, D embedding width, E output width (D,
-or D + 1 with an item bias).
+Dimensions: B queries, C candidates, L items in a history, D embedding width, T width in training
+(D, or D + 1 with an item bias), K width of the ridge part (0 without), E output width (T + K).
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from recsys.models.embeddings import EmbeddingTable
 from recsys.models.feature_encoder import to_tensor
 from recsys.models.history_encoder import QueryPlaces
 from recsys.models.inputs import QueryInputs
+from recsys.models.ridge_part import RidgePart
 from recsys.models.spec import ModelSpec
 from recsys.models.temperature import FixedTemperature, LearnedTemperature
 from recsys.models.towers import ItemTower, UserTower
@@ -29,16 +30,27 @@ class TwoTower(nn.Module):
     in search. With `spec.normalize` both have length 1 before the bias is added; the bias is then
     one more dimension, against a 1 in every query.
 
+    A ridge part is added outside training alone: its vectors stand behind those of the towers, so
+    that the score of search is the towers' plus the ridge part's. The towers train as if it were
+    not there: what they learn apart adds to it, and what they learn on top of it does not.
+
     Args:
         spec: What the model is made of.
         user_tower: The user tower.
         item_tower: The item tower.
+        ridge: The ridge part, if there is one.
     """
 
-    def __init__(self, spec: ModelSpec, user_tower: UserTower, item_tower: ItemTower) -> None:
+    def __init__(
+        self,
+        spec: ModelSpec,
+        user_tower: UserTower,
+        item_tower: ItemTower,
+        ridge: RidgePart | None = None,
+    ) -> None:
         super().__init__()
         self.spec = spec
-        self.user_tower, self.item_tower = user_tower, item_tower
+        self.user_tower, self.item_tower, self.ridge = user_tower, item_tower, ridge
         self.temperature: FixedTemperature | LearnedTemperature = FixedTemperature(spec.temperature)
         if spec.learn_temperature:
             self.temperature = LearnedTemperature(
@@ -52,8 +64,18 @@ class TwoTower(nn.Module):
 
     @property
     def output_dim(self) -> int:
-        """Width of the embeddings: E."""
+        """Width of the embeddings outside training: E."""
+        return self.training_dim + self.spec.ridge_dim
+
+    @property
+    def training_dim(self) -> int:
+        """Width of the embeddings in training, which the others begin with: T."""
         return self.spec.embedding_dim + self.spec.item_bias
+
+    @property
+    def bias_place(self) -> int | None:
+        """Where in an item's embedding its bias stands; None without biases."""
+        return self.spec.embedding_dim if self.spec.item_bias else None
 
     @property
     def history_length(self) -> int:
@@ -78,9 +100,11 @@ class TwoTower(nn.Module):
     def embed_queries(self, inputs: QueryInputs) -> Tensor:
         """Embed queries: [B, E], with M interests [B, M, E], on the model's device.
 
+        In training the last dimension is T.
+
         Raises:
             ArgumentError: A history holds a row that is no item, or there are places and the model
-                takes none.
+                takes none, or has a ridge part and does not train.
         """
         num_items = self.item_tower.rows.num_ids
         histories = inputs.histories[:, : self.history_length]
@@ -89,20 +113,27 @@ class TwoTower(nn.Module):
                 f"`histories` must hold rows below {num_items}, got {histories.max()}."
             )
         item_rows = to_tensor(histories, self.device, torch.int64)
+        known = self.item_tower.rows.known(item_rows)
         embeddings = self.user_tower(
             to_tensor(inputs.user_rows, self.device, torch.int64),
             inputs.features,
             inputs.context,
             histories=item_rows,
-            known=self.item_tower.rows.known(item_rows),
+            known=known,
             times=self._times(inputs),
             places=self._places(inputs),
             item_ids=self.item_tower.ids,
         )  # [B, D] or [B, M, D]
-        embeddings = self._scaled(embeddings)
-        if not self.spec.item_bias:
-            return embeddings
-        return torch.cat([embeddings, torch.ones_like(embeddings[..., :1])], dim=-1)
+        parts = [self._scaled(embeddings)]
+        if self.spec.item_bias:
+            parts.append(torch.ones_like(embeddings[..., :1]))
+        if self.ridge is not None and not self.training:
+            if inputs.places is not None:
+                raise ArgumentError("`places` must be None where a ridge part reads histories.")
+            solved = self.ridge.embed_histories(item_rows, known)  # [B, K]
+            solved = solved if embeddings.dim() == 2 else solved[:, None]
+            parts.append(solved.expand(*embeddings.shape[:-1], -1))
+        return torch.cat(parts, dim=-1)
 
     def _times(self, inputs: QueryInputs) -> Tensor | None:
         if inputs.times is None or not self.uses_times:
@@ -137,7 +168,7 @@ class TwoTower(nn.Module):
         return QueryPlaces(rows, skipped)
 
     def embed_candidates(self, rows: NDArray[np.int64] | Tensor, features: FeatureTable) -> Tensor:
-        """Embed candidates: [C, E], on the model's device.
+        """Embed candidates: [C, E], in training [C, T], on the model's device.
 
         Args:
             rows: [C], int64; -1 or num_items and above: an item that the model does not know.
@@ -151,9 +182,12 @@ class TwoTower(nn.Module):
         check_shape("rows", rows, None)
         if len(features) != len(rows):
             raise ShapeError(f"`features` must have {len(rows)} rows, got {len(features)}.")
-        embeddings, bias = self.item_tower(rows.to(self.device), features)
-        embeddings = self._scaled(embeddings)
-        return embeddings if bias is None else torch.cat([embeddings, bias], dim=1)
+        rows = rows.to(self.device)
+        embeddings, bias = self.item_tower(rows, features)
+        parts = [self._scaled(embeddings), *([] if bias is None else [bias])]
+        if self.ridge is not None and not self.training:
+            parts.append(self.ridge.embed_items(rows))
+        return torch.cat(parts, dim=1)
 
     def _scaled(self, embeddings: Tensor) -> Tensor:
         if not self.spec.normalize:
@@ -205,6 +239,8 @@ def build_two_tower(
 ) -> TwoTower:
     """Build a model; its first values come from torch's global generator.
 
+    The factors of a ridge part are zeros until `RidgePart.set_item_factors`.
+
     Args:
         spec: What it is made of.
         num_users: Users with a row of their own.
@@ -236,4 +272,13 @@ def build_two_tower(
     item_tower = ItemTower(
         spec, num_items=num_items, features=item_schema, trained=trained, sparse=sparse
     )
-    return TwoTower(spec, user_tower, item_tower)
+    ridge = None
+    if spec.ridge_dim > 0:
+        ridge = RidgePart(
+            num_items,
+            spec.ridge_dim,
+            regularization=spec.ridge_regularization,
+            unobserved=spec.ridge_unobserved,
+            scale=spec.ridge_scale,
+        )
+    return TwoTower(spec, user_tower, item_tower, ridge)

@@ -55,10 +55,11 @@ def alter_items(bundle: Bundle, rows: NDArray[np.int64]) -> AlteredItems:
     )
     vectors = embed_items(model, np.where(without_id, -1, repeated), features)
     vectors = vectors.reshape(len(rows), num, model.output_dim)
-    if not model.spec.item_bias:
+    bias = model.bias_place
+    if bias is None:
         return AlteredItems(vectors, pieces, None)
-    biases = np.asarray(bundle.item_vectors[rows, -1])
-    vectors[:, :-1, -1], vectors[:, -1, -1] = biases[:, None], 0
+    biases = np.asarray(bundle.item_vectors[rows, bias])
+    vectors[:, :-1, bias], vectors[:, -1, bias] = biases[:, None], 0
     return AlteredItems(vectors, pieces, biases)
 
 

@@ -111,8 +111,8 @@ class ExplainLookup:
         )
 
     def _without_bias(self, rows: NDArray[np.int64]) -> Vectors:
-        vectors = self._bundle.item_vectors[rows]
-        return np.asarray(vectors[:, : self._bundle.model.spec.embedding_dim])
+        vectors, place = np.asarray(self._bundle.item_vectors[rows]), self._bundle.model.bias_place
+        return vectors if place is None else np.delete(vectors, place, axis=1)
 
 
 def _user_pieces(user: AlteredUser, scores: Scores) -> list[_Piece]:

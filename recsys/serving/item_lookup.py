@@ -47,8 +47,9 @@ class ItemLookup:
             for start in range(0, max(len(rows), 1), _NEIGHBOURS_AT_ONCE):
                 block = rows[start : start + _NEIGHBOURS_AT_ONCE]
                 vectors = np.array(bundle.item_vectors[block])
-                if bundle.model.spec.item_bias:
-                    vectors[:, -1] = 0  # the bias of a neighbour is no likeness
+                bias = bundle.model.bias_place
+                if bias is not None:
+                    vectors[:, bias] = 0  # the bias of a neighbour is no likeness
                 itself = Ragged(np.arange(len(block) + 1), block)
                 barred = concatenated(itself, repeated(limits.excluded, len(block)))
                 hits = index.search(vectors, k, exclude=barred, allowed=limits.allowed)

@@ -1,0 +1,164 @@
+"""Factors of items by alternating least squares, for the ridge part of a model.
+
+Dimensions: U users, N items, R rows of one side, K factors, L entries of a row, B rows in a block.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recsys.foundations import Progress, Ragged, check_positive, check_shape
+
+_ENTRIES_AT_ONCE = 8192  # of a block: small enough that its vectors stay in the cache
+_STEPS = 3
+_INIT_STD = 0.1
+
+
+def fit_item_factors(
+    users: NDArray[np.int64],
+    items: NDArray[np.int64],
+    *,
+    num_items: int,
+    dim: int,
+    regularization: float,
+    unobserved: float,
+    iterations: int,
+    generator: torch.Generator,
+) -> Tensor:
+    """Fit factors u of users and v of items to who had what, and give those of the items.
+
+    They make small, by turns of all users and all items,
+
+        sum over pairs (<u, v> - 1)^2  +  unobserved · sum over all U x N <u, v>^2
+        + regularization · sum over rows of frequency · |row|^2,
+
+    where a pair is a user and an item with at least one event, U counts users with one, and the
+    frequency of a user with n items is n + unobserved · N, that of an item with n users
+    n + unobserved · U. A row without a pair is zeros.
+
+    Args:
+        users: [M], user of each event; any numbers, of which only equality counts.
+        items: [M], in [0, N).
+        num_items: N.
+        dim: K.
+        regularization: Above 0.
+        unobserved: Above 0.
+        iterations: Turns of users and items.
+        generator: Draws the first factors, on the CPU.
+
+    Returns:
+        [N, K], float32, on the CPU.
+
+    Source:
+        "Revisiting the performance of iALS on item recommendation benchmarks", RecSys 2022.
+        Differs: each system is solved by 3 steps of conjugate gradients from where it stood.
+    """
+    check_shape("items", items, len(users))
+    for name, value in (("dim", dim), ("iterations", iterations)):
+        check_positive(name, value)
+    check_positive("regularization", regularization)
+    check_positive("unobserved", unobserved)
+    _, owners = np.unique(users, return_inverse=True)
+    num_users = int(owners.max(initial=-1)) + 1
+    pairs = np.unique(owners.astype(np.int64) * num_items + items)
+    owners, items = pairs // num_items, pairs % num_items
+    by_user = _Side.of(owners, items, num_rows=num_users, num_others=num_items)
+    by_item = _Side.of(items, owners, num_rows=num_items, num_others=num_users)
+
+    std = _INIT_STD / dim**0.5
+    of_users: Tensor = torch.randn(num_users, dim, generator=generator) * std
+    of_items: Tensor = torch.randn(num_items, dim, generator=generator) * std
+    of_items[by_item.lengths == 0] = 0
+    with Progress("fitting the ridge part", iterations, "iterations") as bar:
+        for _ in range(iterations):
+            by_user.solve(of_users, of_items, regularization, unobserved)
+            by_item.solve(of_items, of_users, regularization, unobserved)
+            bar.advance(1)
+    return of_items
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Users with their items, or items with their users.
+
+    Attributes:
+        lengths: [R], entries of each row.
+        blocks: Rows [B] of about one length, and their entries [B, L], filled up with the number
+            of the other side's rows.
+    """
+
+    lengths: Tensor
+    blocks: list[tuple[Tensor, Tensor]]
+
+    @classmethod
+    def of(
+        cls,
+        rows: NDArray[np.int64],
+        others: NDArray[np.int64],
+        *,
+        num_rows: int,
+        num_others: int,
+    ) -> "_Side":
+        order = np.argsort(rows, kind="stable")
+        lengths = np.bincount(rows, minlength=num_rows)
+        entries = Ragged(np.append(0, lengths.cumsum()), others[order])
+        blocks = [
+            (torch.from_numpy(some), torch.from_numpy(_padded(entries, some, num_others)))
+            for some in _similar(lengths)
+        ]
+        return cls(torch.from_numpy(lengths), blocks)
+
+    def solve(self, here: Tensor, there: Tensor, regularization: float, unobserved: float) -> None:
+        """Bring the factors `here` [R, K] nearer to their optimum for those of the other side."""
+        gram = unobserved * (there.T @ there)
+        base = regularization * unobserved * len(there)
+        there = torch.cat([there, torch.zeros_like(there[:1])])  # what rows are filled up with
+        for rows, entries in self.blocks:
+            vectors = there[entries]  # [B, L, K]
+            weights = base + regularization * self.lengths[rows, None]  # [B, 1]
+            start = here.index_select(0, rows)
+            here[rows] = _descend(start, vectors, gram, weights)
+
+
+def _descend(factors: Tensor, vectors: Tensor, gram: Tensor, weights: Tensor) -> Tensor:
+    """Take steps of conjugate gradients: [B, K] for ``(gram + weight + Zᵀ Z) x = sum(Z)``."""
+
+    def times(x: Tensor) -> Tensor:
+        seen = torch.bmm(vectors, x[:, :, None])  # [B, L, 1]
+        return x @ gram + weights * x + torch.bmm(seen.mT, vectors)[:, 0]
+
+    rest = vectors.sum(dim=1) - times(factors)
+    direction, size = rest, rest.square().sum(dim=1, keepdim=True)
+    tiny = torch.finfo(size.dtype).tiny  # of a system that is solved: 0 / tiny, no 0 / 0
+    for _ in range(_STEPS):
+        image = times(direction)
+        step = size / (direction * image).sum(dim=1, keepdim=True).clamp(min=tiny)
+        factors, rest = factors + step * direction, rest - step * image
+        last, size = size, rest.square().sum(dim=1, keepdim=True)
+        direction = rest + size / last.clamp(min=tiny) * direction
+    return factors
+
+
+def _similar(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Give blocks of rows, the longest first, none of them empty."""
+    order = np.argsort(-lengths, kind="stable")
+    order = order[: np.count_nonzero(lengths)]
+    start = 0
+    while start < len(order):
+        stop = start + max(_ENTRIES_AT_ONCE // int(lengths[order[start]]), 1)
+        yield order[start:stop]
+        start = stop
+
+
+def _padded(entries: Ragged, rows: NDArray[np.int64], filler: int) -> NDArray[np.int64]:
+    """Lay the entries of rows out as [B, L]."""
+    lengths = entries.lengths[rows]
+    places = np.arange(lengths.max())
+    there = places < lengths[:, None]
+    padded = np.full(there.shape, filler, dtype=np.int64)
+    padded[there] = entries.rows[(entries.offsets[rows, None] + places)[there]]
+    return padded
