@@ -129,6 +129,7 @@ def rows_of(model: TwoTower, table: str) -> torch.Tensor:
 layered = {"combine": "concat", "hidden": (6,), "norm": "batch_norm"}
 SPECS = {
     "sum": make_spec(item_bias=True),
+    "gate": make_spec(user={"gate_dim": 3}),
     "shared": make_spec(user={"history_table": "shared"}, learn_temperature=True),
     "concat": make_spec(user={"combine": "concat"}, item={"combine": "concat"}, normalize=True),
     "layers": make_spec(user=layered, item=layered, item_bias=True),
@@ -200,14 +201,15 @@ def test_an_item_that_the_old_training_never_met_counts_as_new() -> None:
 
 
 def test_a_new_item_adds_to_a_history_what_an_old_one_adds_on_average() -> None:
-    spec = make_spec()
+    spec = make_spec(user={"gate_dim": 3})
     old, new = World(OLD_USERS, OLD_ITEMS, spec), World(OLD_USERS, ["i30", "i4"], spec, seed=1)
     learned = np.arange(12) < 10
     old.model.item_tower.rows.trained.copy_(torch.from_numpy(learned))
     carried(new, old, learned)
-    name = "user_tower.history_table.weight"
-    assert torch.equal(rows_of(new.model, name)[1], rows_of(old.model, name)[4])
-    assert_close(rows_of(new.model, name)[0], rows_of(old.model, name)[:10].mean(dim=0))
+    for name in ("history_table", "history.gate.keys", "history.gate.biases"):
+        table = f"user_tower.{name}.weight"
+        assert torch.equal(rows_of(new.model, table)[1], rows_of(old.model, table)[4])
+        assert_close(rows_of(new.model, table)[0], rows_of(old.model, table)[:10].mean(dim=0))
 
 
 def test_values_of_categories_are_matched_by_their_text() -> None:
