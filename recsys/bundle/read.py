@@ -29,6 +29,7 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
     model = read_model(folder, facts, schemas)
     users = read_entities_file(folder / "users.parquet", schemas["users"])
     items = read_entities_file(folder / "items.parquet", schemas["items"])
+    model.item_features = items.features
     num_users, num_items = facts["num_users"], facts["num_items"]
     _check_count(folder / "users.parquet", users, num_users)
     _check_count(folder / "items.parquet", items, num_items)

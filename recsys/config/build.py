@@ -88,6 +88,7 @@ def build_fresh_model(
         item_schema=dataset.items.features.schema,
         context_schema=dataset.context_schema,
         item_counts=dataset.items.counts[: dataset.num_items],
+        item_features=dataset.items.features,
         sparse=sparse,
     )
     if model.uses_times and dataset.clock != "time":

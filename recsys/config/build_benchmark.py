@@ -84,6 +84,7 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
     """
     nothing = FeatureSchema(())
     counts = zipf_counts(num_items)
+    items = FeatureTable.missing(nothing, num_items)
     model = build_two_tower(
         replace(build_model_spec(config.model), ridge_dim=0),  # no step sees a ridge part
         num_users=config.step.num_users,
@@ -92,11 +93,11 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
         item_schema=nothing,
         context_schema=nothing,
         item_counts=counts,
+        item_features=items,
         sparse=needs_sparse_gradients(config.optimizer.name),
     )
     proposal = PopularityProposal(counts, alpha=0.75)
     drawn = WithReplacementSampler(proposal, num_sampled=config.step.num_sampled)
-    items = FeatureTable.missing(nothing, num_items)
     objective = SampledObjective(
         MixedSampler([InBatchSampler(ExactPopularity(counts)), drawn]),
         items,

@@ -38,7 +38,7 @@ class UserHistoryConfig:
             raise ConfigError(f"{_KEY}.exponent must be from 0 to 1, got {self.exponent}.")
         share(f"{_KEY}.dropout", self.dropout)
         share(f"{_KEY}.layer_dropout", self.layer_dropout)
-        one_of(f"{_KEY}.table", self.table, ("own", "shared"))
+        one_of(f"{_KEY}.table", self.table, ("own", "shared", "tower"))
         one_of(f"{_KEY}.positions", self.positions, ("none", "absolute", "relative"))
         for name in ("length", "num_heads", "num_interests", "num_layers"):
             at_least(f"{_KEY}.{name}", getattr(self, name), 1)

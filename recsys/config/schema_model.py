@@ -135,7 +135,7 @@ class ModelConfig:
         if history.encoder != "none" and history.table == "shared" and not self.item_tower.use_id:
             raise ConfigError(
                 "model.user_tower.history.table=shared reads the vectors of item ids, which "
-                "model.item_tower.use_id=false leaves out; set it to own."
+                "model.item_tower.use_id=false leaves out; set it to own or tower."
             )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from recsys.data import NO_TIME
 from recsys.evaluation.queries import EvaluationQueries
-from recsys.models import QueryInputs, TwoTower, encode_queries, pad_histories
+from recsys.models import QueryInputs, TwoTower, encode_queries, inference, pad_histories
 
 _QUERIES_AT_ONCE = 512  # histories are padded to L for no more: L may be in the thousands
 
@@ -25,7 +25,8 @@ def embed_queries(model: TwoTower, queries: EvaluationQueries) -> NDArray[np.flo
     """
     starts = range(0, max(len(queries), 1), _QUERIES_AT_ONCE)
     blocks = [queries.slice(start, start + _QUERIES_AT_ONCE) for start in starts]
-    return np.concatenate([encode_queries(model, _inputs(model, block)) for block in blocks])
+    with inference(model):  # once for all blocks: what a model keeps for search is made once
+        return np.concatenate([encode_queries(model, _inputs(model, block)) for block in blocks])
 
 
 def _inputs(model: TwoTower, queries: EvaluationQueries) -> QueryInputs:

@@ -1,14 +1,15 @@
 """Two towers: users (with their history and context) and items as vectors of one space."""
 
+from recsys.models.build_two_tower import build_two_tower
 from recsys.models.carry_over import CarriedOver, carry_over
 from recsys.models.embeddings import EmbeddingTable
-from recsys.models.encode import encode_candidates, encode_queries
+from recsys.models.encode import encode_candidates, encode_queries, inference
 from recsys.models.fit_ridge import fit_item_factors
 from recsys.models.inputs import QueryInputs, pad_histories
 from recsys.models.row_match import RowMatch, match_ids
 from recsys.models.spec import ModelSpec
 from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
-from recsys.models.two_tower import TwoTower, build_two_tower
+from recsys.models.two_tower import TwoTower
 
 __all__ = [
     "CarriedOver",
@@ -24,6 +25,7 @@ __all__ = [
     "encode_candidates",
     "encode_queries",
     "fit_item_factors",
+    "inference",
     "match_ids",
     "pad_histories",
 ]

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recsys.models.distance_buckets import NUM_BUCKETS, distance_buckets
-from recsys.models.embeddings import EmbeddingTable
 from recsys.models.history_blocks import HistoryBlock, cut_compact, cut_dense, in_order
-from recsys.models.history_encoder import QueryPlaces, refuse_places
+from recsys.models.history_encoder import ItemTable, QueryPlaces, refuse_places
 
 # The last bits of a product of matrices depend on where in memory they begin. With rows of a
 # multiple of 16 numbers each matrix of a batch begins alike.
@@ -81,7 +80,7 @@ class AttentionHistory(nn.Module):
         self,
         histories: Tensor,
         known: Tensor,
-        table: EmbeddingTable,
+        table: ItemTable,
         *,
         times: Tensor | None = None,  # noqa: ARG002 - the common call
         places: QueryPlaces | None = None,
@@ -102,7 +101,7 @@ class AttentionHistory(nn.Module):
         vectors = in_order(pooled, owners)  # [R, M, D]
         return vectors.squeeze(1) if self.num_interests == 1 else vectors
 
-    def _pool(self, block: HistoryBlock, table: EmbeddingTable) -> Tensor:
+    def _pool(self, block: HistoryBlock, table: ItemTable) -> Tensor:
         """Give the vectors of a block's histories: [n, M, D]."""
         ages = block.ages()
         if self.training and self.dropout > 0:

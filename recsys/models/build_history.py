@@ -1,5 +1,7 @@
 """From a tower's specification to what reads its histories."""
 
+from torch import Tensor
+
 from recsys.models.attention_history import AttentionHistory
 from recsys.models.causal_gru import CausalGru
 from recsys.models.causal_history import CausalHistory
@@ -11,7 +13,7 @@ from recsys.models.tower_spec import UserTowerSpec
 
 
 def build_history(
-    tower: UserTowerSpec, dim: int, init_std: float, *, num_items: int, sparse: bool
+    tower: UserTowerSpec, dim: int, init_std: float, *, trained: Tensor, sparse: bool
 ) -> PooledHistory | AttentionHistory | CausalHistory | None:
     """Build the encoder of histories; None where the tower reads none.
 
@@ -19,7 +21,7 @@ def build_history(
         tower: What the user tower is made of.
         dim: Width of the vectors.
         init_std: Standard deviation of the first values of learned vectors.
-        num_items: Items with a row of their own.
+        trained: [N], bool, which of the items with a row of their own occur in training.
         sparse: Whether the gradients of embedding tables are sparse.
     """
     match tower.history:
@@ -40,7 +42,7 @@ def build_history(
             )
     gate = None
     if tower.gate_dim > 0:
-        gate = HistoryGate(num_items, dim, tower.gate_dim, sparse=sparse)
+        gate = HistoryGate(trained, dim, tower.gate_dim, sparse=sparse)
     is_mean = tower.history == "mean"
     return PooledHistory(
         dim,

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from recsys.models.dropout import Dropout
-from recsys.models.embeddings import EmbeddingTable
 from recsys.models.history_blocks import HistoryBlock, cut_compact, cut_dense, in_order
-from recsys.models.history_encoder import QueryPlaces
+from recsys.models.history_encoder import ItemTable, QueryPlaces
 from recsys.models.time_gaps import TimeGaps
 
 
@@ -62,7 +61,7 @@ class CausalHistory(nn.Module):
         self,
         histories: Tensor,
         known: Tensor,
-        table: EmbeddingTable,
+        table: ItemTable,
         *,
         times: Tensor | None = None,
         places: QueryPlaces | None = None,
@@ -87,7 +86,7 @@ class CausalHistory(nn.Module):
     def _read(
         self,
         blocks: list[HistoryBlock],
-        table: EmbeddingTable,
+        table: ItemTable,
         numbers: Tensor,
         rows: Tensor,
         counts: Tensor,
@@ -112,7 +111,7 @@ class CausalHistory(nn.Module):
             asked.append(queries)
         return in_order(states, asked)
 
-    def _inputs(self, block: HistoryBlock, table: EmbeddingTable) -> Tensor:
+    def _inputs(self, block: HistoryBlock, table: ItemTable) -> Tensor:
         """Give what enters the network: [T, D]."""
         if self.training and self.dropout > 0:
             kept = torch.rand(block.items.shape, device=block.items.device) >= self.dropout

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from recsys.data import FeatureTable
 from recsys.foundations import Progress, ShapeError, check_positive
+from recsys.models.fixed_blocks import BLOCK_SIZE, fixed_blocks
 from recsys.models.inputs import QueryInputs
 from recsys.models.two_tower import TwoTower
 
 
 def encode_queries(
-    model: TwoTower, inputs: QueryInputs, *, block_size: int = 512
+    model: TwoTower, inputs: QueryInputs, *, block_size: int = BLOCK_SIZE
 ) -> NDArray[np.float32]:
     """Embed queries without training: [N, E], with M interests [N, M, E], float32.
 
@@ -33,15 +34,15 @@ def encode_queries(
     inputs = inputs.with_history_length(model.history_length)
     many = (model.num_interests,) if model.num_interests > 1 else ()
     embeddings = np.empty((len(inputs), *many, model.output_dim), dtype=np.float32)
-    with _inference(model):
-        for start, rows in _blocks(len(inputs), block_size):
+    with inference(model):
+        for start, rows in fixed_blocks(len(inputs), block_size):
             block = model.embed_queries(inputs.take(rows)).cpu().numpy()
             embeddings[start : start + block_size] = block[: len(inputs) - start]
     return embeddings
 
 
 def encode_candidates(
-    model: TwoTower, features: FeatureTable, num_items: int, *, block_size: int = 512
+    model: TwoTower, features: FeatureTable, num_items: int, *, block_size: int = BLOCK_SIZE
 ) -> NDArray[np.float32]:
     """Embed the candidates 0, 1, ... without training: [num_items, E], float32.
 
@@ -58,23 +59,17 @@ def encode_candidates(
     if len(features) < num_items:
         raise ShapeError(f"`features` must have at least {num_items} rows, got {len(features)}.")
     embeddings = np.empty((num_items, model.output_dim), dtype=np.float32)
-    with _inference(model), Progress("embedding items", num_items, "items") as progress:
-        for start, rows in _blocks(num_items, block_size):
+    with inference(model), Progress("embedding items", num_items, "items") as progress:
+        for start, rows in fixed_blocks(num_items, block_size):
             block = model.embed_candidates(rows, features.take(rows)).cpu().numpy()
             embeddings[start : start + block_size] = block[: num_items - start]
             progress.advance(min(block_size, num_items - start))
     return embeddings
 
 
-def _blocks(num_rows: int, block_size: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Give the start of each block and its rows: [block_size], int64, -1 behind the last."""
-    for start in range(0, num_rows, block_size):
-        rows = np.arange(start, start + block_size)
-        yield start, np.where(rows < num_rows, rows, -1)
-
-
 @contextmanager
-def _inference(model: TwoTower) -> Iterator[None]:
+def inference(model: TwoTower) -> Iterator[None]:
+    """Leave training for a while, without gradients; the model returns to the mode it was in."""
     was_training = model.training
     model.eval()
     try:

@@ -9,7 +9,6 @@ from typing import Protocol
 from torch import Tensor
 
 from recsys.foundations import ArgumentError
-from recsys.models.embeddings import EmbeddingTable
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,18 @@ class QueryPlaces:
 
     rows: Tensor
     skipped: Tensor
+
+
+class ItemTable(Protocol):
+    """The vectors of items, by row."""
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Look rows up: any shape of int64 gives the same shape with [D] appended."""
+        ...
+
+    def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+        """Give the weighted sum of each bag of rows; see `EmbeddingTable.bag`."""
+        ...
 
 
 class HistoryEncoder(Protocol):
@@ -45,7 +56,7 @@ class HistoryEncoder(Protocol):
         self,
         histories: Tensor,
         known: Tensor,
-        table: EmbeddingTable,
+        table: ItemTable,
         *,
         times: Tensor | None = None,
         places: QueryPlaces | None = None,

@@ -21,16 +21,18 @@ class HistoryGate(nn.Module):
     times, which is from 0 to 2 and at first near 1. Biases begin at 0.
 
     Args:
-        num_items: N.
+        trained: [N], bool, items that occur in training; the others count 1 times.
         dim: D.
         gate_dim: G.
         sparse: Whether the gradients of keys and biases are sparse.
     """
 
-    def __init__(self, num_items: int, dim: int, gate_dim: int, *, sparse: bool) -> None:
+    def __init__(self, trained: Tensor, dim: int, gate_dim: int, *, sparse: bool) -> None:
         super().__init__()
-        self.keys = EmbeddingTable(num_items, gate_dim, init_std=_KEY_STD, sparse=sparse)
-        self.biases = EmbeddingTable(num_items, 1, init_std=0.0, sparse=sparse)
+        self.keys = EmbeddingTable(len(trained), gate_dim, init_std=_KEY_STD, sparse=sparse)
+        with torch.no_grad():
+            self.keys.weight[~trained] = 0.0
+        self.biases = EmbeddingTable(len(trained), 1, init_std=0.0, sparse=sparse)
         self.project = nn.Parameter(torch.randn(dim, gate_dim) * dim**-0.5)
 
     def forward(self, pooled: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:

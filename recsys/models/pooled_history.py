@@ -6,8 +6,7 @@ Dimensions: B users, L items in a history, D embedding width.
 import torch
 from torch import Tensor, nn
 
-from recsys.models.embeddings import EmbeddingTable
-from recsys.models.history_encoder import QueryPlaces, refuse_places
+from recsys.models.history_encoder import ItemTable, QueryPlaces, refuse_places
 from recsys.models.history_gate import HistoryGate
 
 
@@ -66,7 +65,7 @@ class PooledHistory(nn.Module):
         self,
         histories: Tensor,
         known: Tensor,
-        table: EmbeddingTable,
+        table: ItemTable,
         *,
         times: Tensor | None = None,  # noqa: ARG002 - the common call
         places: QueryPlaces | None = None,

@@ -75,10 +75,14 @@ class ModelSpec:
         if shares_table and not self.item_tower.use_id:
             raise ConfigError(
                 "model.user_tower.history.table=shared reads the vectors of item ids, which "
-                "model.item_tower.use_id=false leaves out; set it to own."
+                "model.item_tower.use_id=false leaves out; set it to own or tower."
             )
-
         self._check_ridge()
+
+    @property
+    def histories_read_tower(self) -> bool:
+        """Whether histories read what the item tower makes of their items."""
+        return self.user_tower.history != "none" and self.user_tower.history_table == "tower"
 
     def _check_ridge(self) -> None:
         if self.ridge_dim < 0 or self.ridge_dim % 16 != 0:

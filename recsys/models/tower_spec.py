@@ -6,7 +6,7 @@ from recsys.foundations import ConfigError
 
 HISTORIES = ("none", "mean", "recency", "attention", "gru", "transformer")
 GATED = ("mean", "recency")
-HISTORY_TABLES = ("own", "shared")
+HISTORY_TABLES = ("own", "shared", "tower")
 COMBINATIONS = ("sum", "concat")
 POSITIONS = ("none", "absolute", "relative")
 NORMS = ("none", "layer_norm", "batch_norm")
@@ -25,7 +25,9 @@ class UserTowerSpec:
         feature_dropout: Share of feature values that training treats as missing.
         history: none | mean | recency | attention | gru | transformer: what reads the history.
         history_length: Items of the history looked at, the newest ones.
-        history_table: own | shared: a table of item vectors for histories, or the item tower's.
+        history_table: own | shared | tower: what histories read of an item: a vector of a table for
+            histories alone, the item tower's vector of its id, or what that tower makes of id and
+            features (without normalisation and bias).
         decay: Weight of an item against the next newer one, in (0, 1] (recency; attention begins
             with it).
         exponent: Power of the sum of weights that divides the pooled sum, in [0, 1] (recency and

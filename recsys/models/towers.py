@@ -11,7 +11,7 @@ from recsys.foundations import ConfigError
 from recsys.models.build_history import build_history
 from recsys.models.embeddings import EmbeddingTable, IdRows
 from recsys.models.feature_encoder import FeatureEncoder
-from recsys.models.history_encoder import QueryPlaces
+from recsys.models.history_encoder import ItemTable, QueryPlaces
 from recsys.models.mlp import build_mlp
 from recsys.models.spec import ModelSpec
 from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
@@ -23,7 +23,7 @@ class UserTower(nn.Module):
     Args:
         spec: The model; `spec.user_tower` is what is built here.
         num_users: Users with a row of their own.
-        num_items: Items with a row of their own.
+        trained_items: [num_items], bool, items that occur in training.
         features: Schema of the user features.
         context: Schema of the interaction's own columns.
         sparse: Whether the gradients of embedding tables are sparse.
@@ -34,7 +34,7 @@ class UserTower(nn.Module):
         spec: ModelSpec,
         *,
         num_users: int,
-        num_items: int,
+        trained_items: Tensor,
         features: FeatureSchema,
         context: FeatureSchema,
         sparse: bool,
@@ -52,10 +52,12 @@ class UserTower(nn.Module):
         self.context = FeatureEncoder(
             read_context, dim, dropout=rate, init_std=init_std, sparse=sparse
         )
-        self.history = build_history(tower, dim, init_std, num_items=num_items, sparse=sparse)
+        self.history = build_history(tower, dim, init_std, trained=trained_items, sparse=sparse)
         self.history_table = None
         if self.history is not None and tower.history_table == "own":
-            self.history_table = EmbeddingTable(num_items, dim, init_std=init_std, sparse=sparse)
+            self.history_table = EmbeddingTable(
+                len(trained_items), dim, init_std=init_std, sparse=sparse
+            )
 
         num_pieces = tower.use_id + len(read) + len(read_context) + (self.history is not None)
         if num_pieces == 0:
@@ -76,7 +78,7 @@ class UserTower(nn.Module):
         known: Tensor,
         times: Tensor | None,
         places: QueryPlaces | None,
-        item_ids: EmbeddingTable | None,
+        item_table: ItemTable | None,
     ) -> Tensor:
         """Embed users.
 
@@ -88,7 +90,7 @@ class UserTower(nn.Module):
             known: As `histories`, bool, which of its entries are items with a vector.
             times: As `histories`, int64, µs, when they were met; None: not known of any.
             places: Where the B queries stand in R histories; None: each has its own.
-            item_ids: The item tower's id table, for a history that shares it.
+            item_table: What the item tower lends to a history without a table of its own.
 
         Returns:
             [B, D], with M interests [B, M, D]: what else is read belongs to each of them.
@@ -97,7 +99,7 @@ class UserTower(nn.Module):
         pieces += self.features(features, rows.device)
         pieces += self.context(context, rows.device)
         if self.history is not None:
-            table = item_ids if self.history_table is None else self.history_table
+            table = item_table if self.history_table is None else self.history_table
             read = self.history(histories, known, table, times=times, places=places)
             pieces = [piece.unsqueeze(1) for piece in pieces] if read.dim() > 2 else pieces
             pieces.append(read)

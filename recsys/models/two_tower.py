@@ -4,22 +4,24 @@ Dimensions: B queries, C candidates, L items in a history, D embedding width, T 
 (D, or D + 1 with an item bias), K width of the ridge part (0 without), E output width (T + K).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from recsys.data import FeatureSchema, FeatureTable
+from recsys.data import FeatureTable
 from recsys.foundations import ArgumentError, ConfigError, ShapeError, check_shape
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.feature_encoder import to_tensor
-from recsys.models.history_encoder import QueryPlaces
+from recsys.models.history_encoder import ItemTable, QueryPlaces
 from recsys.models.inputs import QueryInputs
 from recsys.models.ridge_part import RidgePart
 from recsys.models.spec import ModelSpec
 from recsys.models.temperature import FixedTemperature, LearnedTemperature
+from recsys.models.tower_table import TowerTable, VectorTable, embed_catalogue
 from recsys.models.towers import ItemTower, UserTower
 
 
@@ -34,12 +36,20 @@ class TwoTower(nn.Module):
     that the score of search is the towers' plus the ridge part's. The towers train as if it were
     not there: what they learn apart adds to it, and what they learn on top of it does not.
 
+    Where histories read the item tower (`spec.histories_read_tower`), training embeds the items of
+    a step's histories with it. At search they read the vectors of the whole catalogue, computed
+    once and kept until training goes on or other values are loaded.
+
     Args:
         spec: What the model is made of.
         user_tower: The user tower.
         item_tower: The item tower.
         ridge: The ridge part, if there is one.
+        item_features: A row for each item, and perhaps more behind them; only histories that read
+            the item tower need them. They may be set later, and are no part of the state.
     """
+
+    history_vectors: Tensor | None
 
     def __init__(
         self,
@@ -47,15 +57,17 @@ class TwoTower(nn.Module):
         user_tower: UserTower,
         item_tower: ItemTower,
         ridge: RidgePart | None = None,
+        item_features: FeatureTable | None = None,
     ) -> None:
         super().__init__()
-        self.spec = spec
+        self.spec, self.item_features = spec, item_features
         self.user_tower, self.item_tower, self.ridge = user_tower, item_tower, ridge
         self.temperature: FixedTemperature | LearnedTemperature = FixedTemperature(spec.temperature)
         if spec.learn_temperature:
             self.temperature = LearnedTemperature(
                 spec.temperature, low=spec.min_temperature, high=spec.max_temperature
             )
+        self.register_buffer("history_vectors", None, persistent=False)  # [num_items, D]
 
     @property
     def device(self) -> torch.device:
@@ -104,7 +116,8 @@ class TwoTower(nn.Module):
 
         Raises:
             ArgumentError: A history holds a row that is no item, or there are places and the model
-                takes none, or has a ridge part and does not train.
+                takes none, or has a ridge part and does not train, or histories read the item
+                tower and there are no `item_features`.
         """
         num_items = self.item_tower.rows.num_ids
         histories = inputs.histories[:, : self.history_length]
@@ -113,16 +126,16 @@ class TwoTower(nn.Module):
                 f"`histories` must hold rows below {num_items}, got {histories.max()}."
             )
         item_rows = to_tensor(histories, self.device, torch.int64)
-        known = self.item_tower.rows.known(item_rows)
+        trained = self.item_tower.rows.known(item_rows)
         embeddings = self.user_tower(
             to_tensor(inputs.user_rows, self.device, torch.int64),
             inputs.features,
             inputs.context,
             histories=item_rows,
-            known=known,
+            known=item_rows >= 0 if self.spec.histories_read_tower else trained,
             times=self._times(inputs),
             places=self._places(inputs),
-            item_ids=self.item_tower.ids,
+            item_table=self._item_table(),
         )  # [B, D] or [B, M, D]
         parts = [self._scaled(embeddings)]
         if self.spec.item_bias:
@@ -130,10 +143,63 @@ class TwoTower(nn.Module):
         if self.ridge is not None and not self.training:
             if inputs.places is not None:
                 raise ArgumentError("`places` must be None where a ridge part reads histories.")
-            solved = self.ridge.embed_histories(item_rows, known)  # [B, K]
+            solved = self.ridge.embed_histories(item_rows, trained)  # [B, K]
             solved = solved if embeddings.dim() == 2 else solved[:, None]
             parts.append(solved.expand(*embeddings.shape[:-1], -1))
         return torch.cat(parts, dim=-1)
+
+    def _item_table(self) -> ItemTable | None:
+        """Give what a history without a table of its own reads."""
+        if not self.spec.histories_read_tower:
+            return self.item_tower.ids
+        if not self.training:
+            return VectorTable(self.keep_history_vectors())
+        features = self._features_of_items()
+
+        def embed(rows: Tensor) -> Tensor:
+            vectors, _ = self.item_tower(rows, features.take(rows.cpu().numpy()))
+            return vectors  # type: ignore[no-any-return]
+
+        return TowerTable(embed, dim=self.spec.embedding_dim, device=self.device)
+
+    def keep_history_vectors(self) -> Tensor:
+        """Embed the catalogue for histories that read the item tower, unless that is done.
+
+        The first queries do it by themselves; this is for those who want it done before.
+
+        Returns:
+            [num_items, D], kept until `train` is called or other values are loaded.
+
+        Raises:
+            ArgumentError: The model trains, or there are no `item_features`.
+        """
+        if self.training:
+            raise ArgumentError("The vectors of histories must not be kept while a model trains.")
+        if self.history_vectors is None:
+            features = self._features_of_items()
+            self.history_vectors = embed_catalogue(self.item_tower, features, self.device)
+        return self.history_vectors
+
+    def _features_of_items(self) -> FeatureTable:
+        num_items, features = self.item_tower.rows.num_ids, self.item_features
+        if features is None or len(features) < num_items:
+            given = "none" if features is None else len(features)
+            raise ArgumentError(
+                f"`item_features` must have at least {num_items} rows where histories read the "
+                f"item tower, got {given}."
+            )
+        return features
+
+    def train(self, mode: bool = True) -> Self:
+        """Enter training, or leave it; entering lets go of the kept vectors of histories."""
+        if mode:
+            self.history_vectors = None
+        return super().train(mode)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """Load values; lets go of the kept vectors of histories, which are those of others."""
+        self.history_vectors = None
+        return super().load_state_dict(state_dict, *args, **options)
 
     def _times(self, inputs: QueryInputs) -> Tensor | None:
         if inputs.times is None or not self.uses_times:
@@ -224,61 +290,3 @@ class TwoTower(nn.Module):
         for name, module in self.named_modules():
             if isinstance(module, EmbeddingTable):
                 yield f"{name}.weight", module.weight
-
-
-def build_two_tower(
-    spec: ModelSpec,
-    *,
-    num_users: int,
-    num_items: int,
-    user_schema: FeatureSchema,
-    item_schema: FeatureSchema,
-    context_schema: FeatureSchema,
-    item_counts: NDArray[np.int64] | None = None,
-    sparse: bool = True,
-) -> TwoTower:
-    """Build a model; its first values come from torch's global generator.
-
-    The factors of a ridge part are zeros until `RidgePart.set_item_factors`.
-
-    Args:
-        spec: What it is made of.
-        num_users: Users with a row of their own.
-        num_items: Candidates, each with a row of its own.
-        user_schema: The user features that the data holds.
-        item_schema: The item features that the data holds.
-        context_schema: The columns of the interaction itself that the data holds.
-        item_counts: [num_items], training events of each item. One without any is embedded by its
-            features and the vector of unknown items, and is left out of histories. None: every
-            item has its own vector. Which ones have is part of the model's state, so that this
-            need not be given where saved values are loaded.
-        sparse: Whether the gradients of embedding tables are sparse.
-
-    Raises:
-        ConfigError: A feature is named that the data lacks, or a tower has nothing to read.
-    """
-    trained = torch.ones(num_items, dtype=torch.bool)
-    if item_counts is not None:
-        check_shape("item_counts", item_counts, num_items)
-        trained = torch.from_numpy(np.asarray(item_counts) > 0)
-    user_tower = UserTower(
-        spec,
-        num_users=num_users,
-        num_items=num_items,
-        features=user_schema,
-        context=context_schema,
-        sparse=sparse,
-    )
-    item_tower = ItemTower(
-        spec, num_items=num_items, features=item_schema, trained=trained, sparse=sparse
-    )
-    ridge = None
-    if spec.ridge_dim > 0:
-        ridge = RidgePart(
-            num_items,
-            spec.ridge_dim,
-            regularization=spec.ridge_regularization,
-            unobserved=spec.ridge_unobserved,
-            scale=spec.ridge_scale,
-        )
-    return TwoTower(spec, user_tower, item_tower, ridge)

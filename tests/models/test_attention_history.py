@@ -32,7 +32,7 @@ ONE = replace(STEADY, num_interests=1)
 
 def make_encoder(spec: UserTowerSpec = STEADY, *, training: bool = True) -> AttentionHistory:
     torch.manual_seed(0)
-    encoder = build_history(spec, DIM, 0.5, num_items=NUM_ITEMS, sparse=True)
+    encoder = build_history(spec, DIM, 0.5, trained=torch.ones(NUM_ITEMS) > 0, sparse=True)
     assert isinstance(encoder, AttentionHistory)
     with torch.no_grad():  # the ages' numbers begin at zero, where they would tell nothing
         encoder.ages.add_(torch.randn(encoder.ages.shape))
@@ -101,7 +101,7 @@ def test_it_equals_a_slow_version_written_out(training: bool, exponent: float) -
 def test_with_weights_of_zero_it_is_the_recency_weighted_sum() -> None:
     encoder = make_encoder(ONE)
     spec = replace(ONE, history="recency")
-    recency = build_history(spec, DIM, 0.5, num_items=NUM_ITEMS, sparse=True)
+    recency = build_history(spec, DIM, 0.5, trained=torch.ones(NUM_ITEMS) > 0, sparse=True)
     assert recency is not None
     with torch.no_grad():
         for parameter in (encoder.ages, *encoder.weigh[3].parameters()):

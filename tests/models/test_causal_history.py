@@ -38,7 +38,7 @@ either_mode = pytest.mark.parametrize("training", [True, False])
 
 def make_encoder(spec: UserTowerSpec, *, training: bool = True) -> CausalHistory:
     torch.manual_seed(0)
-    encoder = build_history(spec, DIM, 0.5, num_items=NUM_ITEMS, sparse=True)
+    encoder = build_history(spec, DIM, 0.5, trained=torch.ones(NUM_ITEMS) > 0, sparse=True)
     assert isinstance(encoder, CausalHistory)
     with torch.no_grad():  # the distance terms begin at zero, where they would tell nothing
         for parameter in encoder.network.parameters():

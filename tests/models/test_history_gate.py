@@ -24,7 +24,7 @@ def make_encoder(*, sparse: bool = True, dropout: float = 0.0, seed: int = 0) ->
         exponent=0.5,
         dropout=dropout,
         init_std=1.0,
-        gate=HistoryGate(NUM_ITEMS, DIM, 3, sparse=sparse),
+        gate=HistoryGate(torch.ones(NUM_ITEMS, dtype=torch.bool), DIM, 3, sparse=sparse),
     )
 
 
