@@ -56,12 +56,13 @@ class TowerTable:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Look rows up; see `ItemTable`."""
-        vectors = self._vectors.index_select(0, self._places(rows.flatten()))
+        places = self._places(rows.flatten())  # first, as it brings vectors
+        vectors = self._vectors.index_select(0, places)
         return vectors.view(*rows.shape, -1) if rows.numel() > 0 else vectors
 
     def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
         """Give the weighted sum of each bag; see `ItemTable`."""
-        places = self._places(rows)
+        places = self._places(rows)  # first, as it brings vectors
         return _bag(self._vectors, places, offsets, weights)
 
     def _places(self, rows: Tensor) -> Tensor:

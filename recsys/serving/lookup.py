@@ -32,6 +32,8 @@ class Lookup:
         self.bundle = bundle
         self._users, self._items = UserLookup(bundle), ItemLookup(bundle)
         self._explain = ExplainLookup(bundle)
+        if bundle.model.spec.histories_read_tower:  # now, and not when the first user asks
+            bundle.model.keep_history_vectors()
 
     def recommend(
         self,

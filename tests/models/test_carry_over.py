@@ -63,6 +63,7 @@ class World:
             item_schema=self.schema,
             context_schema=NOTHING,
             item_counts=np.ones(len(items), np.int64),
+            item_features=self.schema.encode(raw_features(items)),
         ).eval()
         for parameter in self.model.parameters():  # biases and the empty history too
             parameter.data.add_(torch.randn_like(parameter) * 0.3)
@@ -130,6 +131,7 @@ layered = {"combine": "concat", "hidden": (6,), "norm": "batch_norm"}
 SPECS = {
     "sum": make_spec(item_bias=True),
     "gate": make_spec(user={"gate_dim": 3}),
+    "tower": make_spec(user={"history_table": "tower", "gate_dim": 3}),
     "shared": make_spec(user={"history_table": "shared"}, learn_temperature=True),
     "concat": make_spec(user={"combine": "concat"}, item={"combine": "concat"}, normalize=True),
     "layers": make_spec(user=layered, item=layered, item_bias=True),

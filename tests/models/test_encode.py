@@ -24,6 +24,7 @@ NUM_USERS, NUM_ITEMS = 40, 700
 ENCODERS: dict[str, dict[str, Any]] = {
     "recency": {},
     "gate": {"gate_dim": 3},
+    "tower": {"gate_dim": 3, "history_table": "tower"},
     "attention": {"history": "attention"},
     "interests": {"history": "attention", "num_interests": 3},
     "gru": {"history": "gru", "time_gaps": True},
@@ -72,6 +73,7 @@ def make_model(history: dict[str, Any] | None = None, **changes: Any) -> TwoTowe
         user_schema=SCHEMA,
         item_schema=SCHEMA,
         context_schema=FeatureSchema(),
+        item_features=make_features(NUM_ITEMS),
     )
 
 

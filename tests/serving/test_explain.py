@@ -37,6 +37,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "transformer": {"history": "transformer"},
     "times": {"history": "gru", "time_gaps": True},
     "shared": {"history": "recency", "history_table": "shared"},
+    "tower": {"history": "recency", "history_table": "tower"},
     "none": {"history": "none"},
 }
 
