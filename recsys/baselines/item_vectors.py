@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
-from recsys.data import FeatureSpec, FeatureTable
+from recsys.data import FeatureSpec, FeatureTable, count_tokens, inverse_frequencies
 from recsys.foundations import Ragged
 
 _NUM_BINS = 16  # of a number, by quantile
@@ -33,7 +33,10 @@ def item_vectors(features: FeatureTable, num_items: int) -> csr_array:
     specs = list(features.schema)
     tokens = [_tokens(spec, features.columns[spec.name], num_items) for spec in specs]
     parts = [part for part in tokens if part is not None]
-    weighted = _tf_idf(hstack(parts, format="csr")) if parts else csr_array((num_items, 0))
+    weighted = csr_array((num_items, 0))
+    if parts:
+        marks = hstack(parts, format="csr")
+        weighted = csr_array(marks @ diags_array(inverse_frequencies(marks)))
     lengths = _lengths(weighted)
     usual = float(lengths[lengths > 0].mean()) if lengths.any() else 1.0
     given = [
@@ -46,29 +49,15 @@ def item_vectors(features: FeatureTable, num_items: int) -> csr_array:
 
 def _tokens(spec: FeatureSpec, column: Any, num_items: int) -> csr_array | None:
     """Give which token each item has: [N, tokens], 1 where it has it; None for a vector."""
-    match spec.kind:
-        case "vector":
-            return None
-        case "text" | "multi":
-            lists: Ragged = column.slice(0, num_items)
-            items, values = lists.owners(), lists.rows.astype(np.int64)
-        case "numeric":
-            values, width = _bins(column[:num_items])
-            return _mark(np.arange(num_items), values, (num_items, width + 1))
-        case _:
-            items, values = np.arange(num_items), column[:num_items].astype(np.int64)
-    if spec.kind == "text":  # row 0 is a bucket like any other
-        values = values + 1
-    return _mark(items, values, (num_items, spec.size + 1))
-
-
-def _mark(items: NDArray[np.int64], values: NDArray[np.int64], shape: tuple[int, int]) -> csr_array:
-    """Put 1 where an item has a value; value 0 is the unknown one and marks nothing."""
-    known = values > 0
-    matrix = csr_array((np.ones(known.sum()), (items[known], values[known])), shape=shape)
-    matrix.sum_duplicates()
-    matrix.data[:] = 1
-    return matrix
+    if spec.kind == "vector":
+        return None
+    column = column.slice(0, num_items) if isinstance(column, Ragged) else column[:num_items]
+    if spec.kind == "numeric":
+        values, width = _bins(column)
+        spec, column = FeatureSpec(name=spec.name, kind="bucket", size=width + 1), values
+    tokens = count_tokens(spec, column)
+    tokens.data[:] = 1
+    return tokens
 
 
 def _bins(numbers: NDArray[np.float32]) -> tuple[NDArray[np.int64], int]:
@@ -79,12 +68,6 @@ def _bins(numbers: NDArray[np.float32]) -> tuple[NDArray[np.int64], int]:
     edges = np.unique(np.quantile(numbers[~missing], np.arange(1, _NUM_BINS) / _NUM_BINS))
     places = 1 + np.searchsorted(edges, numbers, side="right")
     return np.where(missing, 0, places).astype(np.int64), len(edges) + 1
-
-
-def _tf_idf(tokens: csr_array) -> csr_array:
-    counts = np.bincount(tokens.indices, minlength=tokens.shape[1])
-    weights = np.log(tokens.shape[0] / np.maximum(counts, 1))
-    return csr_array(tokens @ diags_array(weights))
 
 
 def _unit(matrix: csr_array) -> csr_array:

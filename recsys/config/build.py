@@ -1,6 +1,7 @@
 """The bridge from settings to the objects that train and track; `build_dataset` has the data's."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from recsys.models import (
     UserTowerSpec,
     build_two_tower,
     fit_item_factors,
+    start_at_content,
 )
 from recsys.tracking import Tracker, mlflow_tracker, null_tracker
 from recsys.training import (
@@ -50,7 +52,10 @@ def apply_threads(config: StageConfig) -> None:
 def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
     """Build the two towers, on the device that trains them; a ridge part is fitted."""
     sparse = needs_sparse_gradients(config.optimizer.name)
-    model = build_fresh_model(config.model, dataset, sparse=sparse)
+    settings = config.model
+    if config.init_from is not None:  # its vectors have directions of their own
+        settings = replace(settings, feature_start="random")
+    model = build_fresh_model(settings, dataset, sparse=sparse)
     if model.ridge is not None:
         model.ridge.set_item_factors(fit_ridge(config.model.ridge, dataset, seed=config.seed))
     return model.to(choose_device(config.trainer.device))
@@ -98,6 +103,8 @@ def build_fresh_model(
         )
     if config.item_bias_start == "log_popularity":
         model.start_at_popularity(dataset.items.counts[: dataset.num_items])
+    if config.feature_start == "content":
+        start_at_content(model, dataset.items.features)
     return model
 
 
@@ -106,6 +113,7 @@ def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:
     both: dict[str, Any] = {
         "combine": config.combine,
         "feature_dropout": config.feature_dropout,
+        "value_dropout": config.value_dropout,
         "dropout": config.dropout,
         "norm": config.normalization,
     }

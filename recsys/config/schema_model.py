@@ -108,6 +108,8 @@ class ModelConfig:
     item_bias: bool = MISSING
     item_bias_start: str = MISSING
     feature_dropout: float = MISSING  # trains the row that unknown categories share
+    feature_start: str = MISSING
+    value_dropout: float = MISSING  # of the values in a list
     init_std: float = MISSING
     temperature: TemperatureConfig = MISSING
     user_tower: UserTowerConfig = MISSING
@@ -121,6 +123,8 @@ class ModelConfig:
         share("model.dropout", self.dropout)
         one_of("model.normalization", self.normalization, ("none", "batch_norm", "layer_norm"))
         share("model.feature_dropout", self.feature_dropout)
+        one_of("model.feature_start", self.feature_start, ("random", "content"))
+        share("model.value_dropout", self.value_dropout)
         above("model.init_std", self.init_std, 0)
         one_of("model.item_bias_start", self.item_bias_start, ("zero", "log_popularity"))
         if self.item_bias_start == "log_popularity" and not self.item_bias:

@@ -9,6 +9,7 @@ from recsys.data.entity_files import read_entities_file, write_entities
 from recsys.data.event_batches import EventBatches
 from recsys.data.events import Events, history_ends, join_histories
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
+from recsys.data.feature_tokens import TOKEN_KINDS, count_tokens, inverse_frequencies
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
@@ -39,6 +40,7 @@ from recsys.data.vocabulary import Vocabulary
 
 __all__ = [
     "NO_TIME",
+    "TOKEN_KINDS",
     "ColumnNames",
     "Entities",
     "EventBatches",
@@ -63,6 +65,7 @@ __all__ = [
     "TrainingBatches",
     "Vocabulary",
     "consecutive_pairs",
+    "count_tokens",
     "entities_from_table",
     "fetch_ml100k",
     "find_sources",
@@ -70,6 +73,7 @@ __all__ = [
     "id_pairs_from_table",
     "infer_features",
     "interactions_from_table",
+    "inverse_frequencies",
     "join_histories",
     "make_synthetic",
     "prepare_dataset",

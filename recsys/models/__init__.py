@@ -2,6 +2,7 @@
 
 from recsys.models.build_two_tower import build_two_tower
 from recsys.models.carry_over import CarriedOver, carry_over
+from recsys.models.content_start import start_at_content
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.encode import encode_candidates, encode_queries, inference
 from recsys.models.fit_ridge import fit_item_factors
@@ -28,4 +29,5 @@ __all__ = [
     "inference",
     "match_ids",
     "pad_histories",
+    "start_at_content",
 ]

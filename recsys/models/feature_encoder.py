@@ -25,25 +25,36 @@ class FeatureEncoder(nn.Module):
       value.
     - vector: a linear layer; a missing vector is zeros.
 
-    Training treats a share of the values as missing, each feature by itself, so that what stands
-    for a missing value is trained as well.
+    Training treats a share of the features as missing, each by itself, so that what stands for a
+    missing one is trained as well. In the lists it leaves a share of the values out and divides the
+    others by what is left, so that the expected vector of a list is the one without; a list that
+    loses all of its values is zeros.
 
     Args:
         specs: The features read, in order.
         dim: D.
-        dropout: Share of the values that training treats as missing.
+        dropout: Share of the features that training treats as missing.
+        value_dropout: Share of the values of a list (multi, text) that training leaves out.
         init_std: Standard deviation of the first values of learned vectors.
         sparse: Whether the gradients of embedding tables are sparse.
     """
 
     def __init__(
-        self, specs: list[FeatureSpec], dim: int, *, dropout: float, init_std: float, sparse: bool
+        self,
+        specs: list[FeatureSpec],
+        dim: int,
+        *,
+        dropout: float,
+        value_dropout: float,
+        init_std: float,
+        sparse: bool,
     ) -> None:
         super().__init__()
         self.names = [spec.name for spec in specs]
         self.dropout = dropout
         self.encoders = nn.ModuleList(
-            _build_encoder(spec, dim, init_std=init_std, sparse=sparse) for spec in specs
+            _build_encoder(spec, dim, value_dropout, init_std=init_std, sparse=sparse)
+            for spec in specs
         )
 
     def forward(self, features: FeatureTable, device: torch.device) -> list[Tensor]:
@@ -73,9 +84,9 @@ class CategoryEncoder(nn.Module):
 class BagEncoder(nn.Module):
     """The mean of the learned vectors of a list's values; one row stands for an empty list."""
 
-    def __init__(self, table: EmbeddingTable, *, empty_row: int) -> None:
+    def __init__(self, table: EmbeddingTable, *, empty_row: int, dropout: float) -> None:
         super().__init__()
-        self.table, self.empty_row = table, empty_row
+        self.table, self.empty_row, self.dropout = table, empty_row, dropout
 
     def forward(self, column: Ragged, missing: Tensor) -> Tensor:
         """Pool B lists of integers: [B, D]."""
@@ -84,8 +95,13 @@ class BagEncoder(nn.Module):
         kept = torch.where(missing, 0, lengths)
         # A row left out here is not looked up at all, so its vector gets no gradient.
         rows = rows[torch.repeat_interleave(~missing, lengths)]
-        weights = torch.repeat_interleave(1 / kept, kept)
-        pooled = self.table.bag(rows, kept.cumsum(dim=0) - kept, weights)  # [B, D]
+        weights, counts = torch.repeat_interleave(1 / kept, kept), kept
+        if self.training and self.dropout > 0:
+            stays = torch.rand(rows.shape, device=rows.device) >= self.dropout
+            owners = torch.repeat_interleave(kept)[stays]
+            counts = owners.bincount(minlength=len(kept))
+            rows, weights = rows[stays], weights[stays] / (1 - self.dropout)
+        pooled = self.table.bag(rows, counts.cumsum(dim=0) - counts, weights)  # [B, D]
         empty = self.table(torch.tensor([self.empty_row], device=missing.device))  # [1, D]
         return torch.where((kept == 0)[:, None], empty, pooled)
 
@@ -125,7 +141,9 @@ def to_tensor(array: NDArray[Any], device: torch.device, dtype: torch.dtype) -> 
     return torch.from_numpy(np.ascontiguousarray(writable)).to(device=device, dtype=dtype)
 
 
-def _build_encoder(spec: FeatureSpec, dim: int, *, init_std: float, sparse: bool) -> nn.Module:
+def _build_encoder(
+    spec: FeatureSpec, dim: int, value_dropout: float, *, init_std: float, sparse: bool
+) -> nn.Module:
     def table(num_rows: int) -> EmbeddingTable:
         return EmbeddingTable(num_rows, dim, init_std=init_std, sparse=sparse)
 
@@ -133,9 +151,9 @@ def _build_encoder(spec: FeatureSpec, dim: int, *, init_std: float, sparse: bool
         case "categorical" | "bucket":
             return CategoryEncoder(table(spec.size))
         case "multi":
-            return BagEncoder(table(spec.size), empty_row=0)
+            return BagEncoder(table(spec.size), empty_row=0, dropout=value_dropout)
         case "text":
-            return BagEncoder(table(spec.size + 1), empty_row=spec.size)
+            return BagEncoder(table(spec.size + 1), empty_row=spec.size, dropout=value_dropout)
         case "numeric":
             return NumberEncoder(dim, init_std=init_std)
         case "vector":

@@ -22,12 +22,13 @@ class UserTowerSpec:
             unknown users is trained.
         features: Names of the user features read; None: all there are.
         context: Names of the columns of the interaction itself (hour, device); None: all there are.
-        feature_dropout: Share of feature values that training treats as missing.
+        feature_dropout: Share of the features that training treats as missing.
+        value_dropout: Share of the values of a list (multi, text) that training leaves out.
         history: none | mean | recency | attention | gru | transformer: what reads the history.
         history_length: Items of the history looked at, the newest ones.
         history_table: own | shared | tower: what histories read of an item: a vector of a table for
             histories alone, the item tower's vector of its id, or what that tower makes of id and
-            features (without normalisation and bias).
+            features (normalised as an item's is, without bias).
         decay: Weight of an item against the next newer one, in (0, 1] (recency; attention begins
             with it).
         exponent: Power of the sum of weights that divides the pooled sum, in [0, 1] (recency and
@@ -55,6 +56,7 @@ class UserTowerSpec:
     features: tuple[str, ...] | None = None
     context: tuple[str, ...] | None = None
     feature_dropout: float = 0.1
+    value_dropout: float = 0.0
     history: str = "recency"
     history_length: int = 50
     history_table: str = "own"
@@ -119,6 +121,7 @@ class ItemTowerSpec:
     id_dropout: float = 0.1
     features: tuple[str, ...] | None = None
     feature_dropout: float = 0.1
+    value_dropout: float = 0.0
     combine: str = "sum"
     hidden: tuple[int, ...] = ()
     dropout: float = 0.0
@@ -143,6 +146,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 def _check_layers(spec: UserTowerSpec | ItemTowerSpec, name: str) -> None:
     _check_share(f"{name}: feature_dropout", spec.feature_dropout)
+    _check_share(f"{name}: value_dropout", spec.value_dropout)
     _check_share(f"{name}: dropout", spec.dropout)
     _check_choice(f"{name}: combine", spec.combine, COMBINATIONS)
     _check_choice(f"{name}: normalization", spec.norm, NORMS)

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from recsys.data import FeatureTable
 from recsys.models.feature_encoder import to_tensor
 from recsys.models.fixed_blocks import BLOCK_SIZE, fixed_blocks
-from recsys.models.towers import ItemTower
 
 
 class VectorTable:
@@ -77,18 +75,19 @@ class TowerTable:
 
 
 @torch.no_grad()
-def embed_catalogue(tower: ItemTower, features: FeatureTable, device: torch.device) -> Tensor:
-    """Embed all N items as they are before normalisation, without biases: [N, D].
+def embed_catalogue(
+    embed: Callable[[Tensor], Tensor], num_items: int, device: torch.device
+) -> Tensor:
+    """Embed all N items in blocks of one size: [N, D].
 
     Args:
-        tower: In evaluation mode.
-        features: Row i is that of item i; rows beyond N are not read.
-        device: Where the tower lies.
+        embed: Gives the vectors [B, D] of [B] rows, int64; rows of -1 fill the last block up.
+        num_items: N.
+        device: Where rows and vectors lie.
     """
-    num_items, parts = tower.rows.num_ids, []
+    parts = []
     for start, rows in fixed_blocks(num_items, BLOCK_SIZE):
-        vectors, _ = tower(to_tensor(rows, device, torch.int64), features.take(rows))
-        parts.append(vectors[: num_items - start])
+        parts.append(embed(to_tensor(rows, device, torch.int64))[: num_items - start])
     return torch.cat(parts)
 
 

@@ -47,11 +47,8 @@ class UserTower(nn.Module):
         self.ids = _build_ids(num_users, dim, init_std, sparse) if tower.use_id else None
         read = _select(features, tower.features, "model.user_tower.features")
         read_context = _select(context, tower.context, "model.user_tower.context")
-        rate = tower.feature_dropout
-        self.features = FeatureEncoder(read, dim, dropout=rate, init_std=init_std, sparse=sparse)
-        self.context = FeatureEncoder(
-            read_context, dim, dropout=rate, init_std=init_std, sparse=sparse
-        )
+        self.features = _build_features(read, tower, dim, init_std, sparse)
+        self.context = _build_features(read_context, tower, dim, init_std, sparse)
         self.history = build_history(tower, dim, init_std, trained=trained_items, sparse=sparse)
         self.history_table = None
         if self.history is not None and tower.history_table == "own":
@@ -131,9 +128,7 @@ class ItemTower(nn.Module):
         self.rows = IdRows(num_items, dropout=tower.id_dropout, trained=trained)
         self.ids = _build_ids(num_items, dim, init_std, sparse) if tower.use_id else None
         read = _select(features, tower.features, "model.item_tower.features")
-        self.features = FeatureEncoder(
-            read, dim, dropout=tower.feature_dropout, init_std=init_std, sparse=sparse
-        )
+        self.features = _build_features(read, tower, dim, init_std, sparse)
         # Biases start at zero: at first no item is preferred.
         self.bias = None
         if spec.item_bias:
@@ -194,6 +189,23 @@ class Combine(nn.Module):
 
 def _build_ids(num_ids: int, dim: int, init_std: float, sparse: bool) -> EmbeddingTable:
     return EmbeddingTable(num_ids + 1, dim, init_std=init_std, sparse=sparse)
+
+
+def _build_features(
+    specs: list[FeatureSpec],
+    tower: UserTowerSpec | ItemTowerSpec,
+    dim: int,
+    init_std: float,
+    sparse: bool,
+) -> FeatureEncoder:
+    return FeatureEncoder(
+        specs,
+        dim,
+        dropout=tower.feature_dropout,
+        value_dropout=tower.value_dropout,
+        init_std=init_std,
+        sparse=sparse,
+    )
 
 
 def _select(schema: FeatureSchema, names: tuple[str, ...] | None, key: str) -> list[FeatureSpec]:

@@ -4,7 +4,7 @@ Dimensions: B queries, C candidates, L items in a history, D embedding width, T 
 (D, or D + 1 with an item bias), K width of the ridge part (0 without), E output width (T + K).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +38,8 @@ class TwoTower(nn.Module):
 
     Where histories read the item tower (`spec.histories_read_tower`), training embeds the items of
     a step's histories with it. At search they read the vectors of the whole catalogue, computed
-    once and kept until training goes on or other values are loaded.
+    once and kept until training goes on or other values are loaded. With `spec.normalize` these
+    have length 1 too: an item of many or rare values does not outweigh the others.
 
     Args:
         spec: What the model is made of.
@@ -154,13 +155,9 @@ class TwoTower(nn.Module):
             return self.item_tower.ids
         if not self.training:
             return VectorTable(self.keep_history_vectors())
-        features = self._features_of_items()
-
-        def embed(rows: Tensor) -> Tensor:
-            vectors, _ = self.item_tower(rows, features.take(rows.cpu().numpy()))
-            return vectors  # type: ignore[no-any-return]
-
-        return TowerTable(embed, dim=self.spec.embedding_dim, device=self.device)
+        return TowerTable(
+            self._embed_for_histories(), dim=self.spec.embedding_dim, device=self.device
+        )
 
     def keep_history_vectors(self) -> Tensor:
         """Embed the catalogue for histories that read the item tower, unless that is done.
@@ -176,11 +173,12 @@ class TwoTower(nn.Module):
         if self.training:
             raise ArgumentError("The vectors of histories must not be kept while a model trains.")
         if self.history_vectors is None:
-            features = self._features_of_items()
-            self.history_vectors = embed_catalogue(self.item_tower, features, self.device)
+            embed, num_items = self._embed_for_histories(), self.item_tower.rows.num_ids
+            self.history_vectors = embed_catalogue(embed, num_items, self.device)
         return self.history_vectors
 
-    def _features_of_items(self) -> FeatureTable:
+    def _embed_for_histories(self) -> Callable[[Tensor], Tensor]:
+        """Give what embeds items by row, [B] to [B, D], as candidates are but for the bias."""
         num_items, features = self.item_tower.rows.num_ids, self.item_features
         if features is None or len(features) < num_items:
             given = "none" if features is None else len(features)
@@ -188,7 +186,12 @@ class TwoTower(nn.Module):
                 f"`item_features` must have at least {num_items} rows where histories read the "
                 f"item tower, got {given}."
             )
-        return features
+
+        def embed(rows: Tensor) -> Tensor:
+            vectors, _ = self.item_tower(rows, features.take(rows.cpu().numpy()))
+            return self._scaled(vectors)
+
+        return embed
 
     def train(self, mode: bool = True) -> Self:
         """Enter training, or leave it; entering lets go of the kept vectors of histories."""
