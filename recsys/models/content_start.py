@@ -53,21 +53,8 @@ def start_at_content(model: TwoTower, features: FeatureTable) -> None:
         "Indexing by latent semantic analysis", JASIS 1990. Differs: rows of length 1; vectors of
         items are not divided by the singular values.
     """
-    trained = model.item_tower.rows.trained.cpu().numpy()
-    if len(features) < len(trained):
-        raise ShapeError(f"`features` must have {len(trained)} rows, got {len(features)}.")
-    tokens = [
-        _Tokens.of(spec, features, trained)
-        for spec in features.schema
-        if spec.name in model.item_tower.features.names and spec.kind in TOKEN_KINDS
-    ]
+    tokens = _read_tokens(model, features)
     names = ", ".join(one.name for one in tokens)
-    if not tokens:
-        there = ", ".join(f"{s.name} ({s.kind})" for s in features.schema) or "none at all"
-        raise ConfigError(
-            "model.feature_start=content needs an item feature of the kinds "
-            f"{', '.join(TOKEN_KINDS)} in model.item_tower.features; the items have {there}."
-        )
     shares = hstack([one.shares for one in tokens], format="csr")  # [N, V]
     weights = np.concatenate([one.weights for one in tokens])  # [V]
     items = csr_array(shares @ diags_array(weights))
@@ -89,6 +76,21 @@ def start_at_content(model: TwoTower, features: FeatureTable) -> None:
         stop = start + len(one.weights)
         _set(model, one.name, rows[start:stop], known[start:stop])
         start = stop
+
+
+def _read_tokens(model: TwoTower, features: FeatureTable) -> "list[_Tokens]":
+    trained = model.item_tower.rows.trained.cpu().numpy()
+    if len(features) < len(trained):
+        raise ShapeError(f"`features` must have {len(trained)} rows, got {len(features)}.")
+    read = [spec for spec in features.schema if spec.name in model.item_tower.features.names]
+    tokens = [_Tokens.of(spec, features, trained) for spec in read if spec.kind in TOKEN_KINDS]
+    if not tokens:
+        there = ", ".join(f"{spec.name} ({spec.kind})" for spec in read) or "none"
+        raise ConfigError(
+            "model.feature_start=content needs an item feature of the kinds "
+            f"{', '.join(TOKEN_KINDS)}; the tower reads {there}."
+        )
+    return tokens
 
 
 @dataclass(frozen=True)

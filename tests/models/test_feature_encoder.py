@@ -16,11 +16,22 @@ CPU = torch.device("cpu")
 
 
 def make_encoder(
-    kind: str, size: int, *, dropout: float = 0.0, sparse: bool = True
+    kind: str,
+    size: int,
+    *,
+    dropout: float = 0.0,
+    value_dropout: float = 0.0,
+    sparse: bool = True,
 ) -> FeatureEncoder:
     torch.manual_seed(0)
-    spec = FeatureSpec(name="x", kind=kind, size=size)
-    return FeatureEncoder([spec], 3, dropout=dropout, init_std=1.0, sparse=sparse)
+    return FeatureEncoder(
+        [FeatureSpec(name="x", kind=kind, size=size)],
+        3,
+        dropout=dropout,
+        value_dropout=value_dropout,
+        init_std=1.0,
+        sparse=sparse,
+    )
 
 
 def make_features(kind: str, size: int, column: Any, num_rows: int) -> FeatureTable:
@@ -124,9 +135,45 @@ def test_tables_have_sparse_gradients_if_asked_for(kind: str, size: int) -> None
     assert_close(gradients[0], gradients[1])
 
 
+@pytest.mark.parametrize("kind", ["multi", "text"])
+def test_values_of_a_list_are_left_out_one_by_one_and_the_mean_stays_in_expectation(
+    kind: str,
+) -> None:
+    encoder = make_encoder(kind, 4, value_dropout=0.25)
+    lists = Ragged(np.arange(0, 8001, 2), np.tile(np.array([1, 3], np.int32), 4000))
+    encoded = encode(encoder, make_features(kind, 4, lists, 4000)).detach()
+    one, three = table_of(encoder).detach()[[1, 3]] / 2 / 0.75
+    outcomes = torch.stack([one + three, one, three, torch.zeros(3)])
+    found = (encoded[:, None] - outcomes).abs().amax(dim=2) < 1e-5  # [4000, 4]
+    assert (found.sum(dim=1) == 1).all()
+    # Shares of the four outcomes; the standard deviation of each is below 0.008.
+    expected = torch.tensor([9, 3, 3, 1]) / 16
+    assert_close(found.float().mean(dim=0), expected, atol=0.03, rtol=0)
+    plain = encode(encoder.eval(), make_features(kind, 4, make_lists(), 3))
+    assert_close(plain[0], 0.75 * (one + three))
+
+
+def test_an_empty_list_and_a_missing_one_keep_their_row_under_value_dropout() -> None:
+    encoder = make_encoder("multi", 4, value_dropout=0.9)
+    encoded = encode(encoder, make_features("multi", 4, Ragged.empty(5), 5))
+    assert_close(encoded, table_of(encoder)[[0] * 5])
+    gone = make_encoder("multi", 4, dropout=0.999999, value_dropout=0.5)
+    assert_close(encode(gone, make_features("multi", 4, make_lists(), 3)), table_of(gone)[[0] * 3])
+
+
+def test_a_value_left_out_gets_no_gradient() -> None:
+    encoder = make_encoder("multi", 1001, value_dropout=0.5)
+    lists = Ragged(np.array([0, 1000]), np.arange(1, 1001, dtype=np.int32))
+    encode(encoder, make_features("multi", 1001, lists, 1)).sum().backward()
+    gradient = table_of(encoder).grad
+    assert gradient is not None
+    touched = gradient.to_dense().any(dim=1).sum()
+    assert 420 < touched < 580  # 500, standard deviation 16
+
+
 def test_features_are_encoded_in_the_order_of_the_specs() -> None:
     specs = [FeatureSpec(name=name, kind="categorical", size=3) for name in "ba"]
-    encoder = FeatureEncoder(specs, 2, dropout=0.0, init_std=1.0, sparse=True)
+    encoder = FeatureEncoder(specs, 2, dropout=0.0, value_dropout=0.0, init_std=1.0, sparse=True)
     schema = FeatureSchema(tuple(reversed(specs)))
     columns: dict[str, Any] = {"a": np.array([1], np.int32), "b": np.array([2], np.int32)}
     encoded = encoder(FeatureTable(schema, columns, 1), CPU)

@@ -115,13 +115,22 @@ def test_a_pooled_history_is_the_weighted_sum_of_what_the_item_tower_gives(train
     assert_close(query, expected / sum(weights) ** 0.5)
 
 
-def test_neither_normalisation_nor_bias_nor_ridge_enters_a_history() -> None:
-    spec = replace(SPEC, normalize=True, item_bias=True, ridge_dim=16)
+def test_neither_bias_nor_ridge_enters_a_history() -> None:
+    spec = replace(SPEC, item_bias=True, ridge_dim=16)
     model = make_model(spec).eval()
     with torch.no_grad():
         model.item_tower.bias.weight.fill_(3.0)  # type: ignore[union-attr]
     query = model.embed_queries(make_inputs([[7, 12]]))[0, :4]
     whole = by_hand(model, 7) + 0.5 * by_hand(model, 12)
+    assert_close(query, whole / 1.5**0.5, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_with_normalisation_the_items_of_a_history_have_length_1(training: bool) -> None:
+    model = make_model(replace(SPEC, normalize=True)).train(training)
+    query = model.embed_queries(make_inputs([[7, 12]]))[0]
+    seven, twelve = by_hand(model, 7), by_hand(model, 12)
+    whole = seven / seven.norm() + 0.5 * twelve / twelve.norm()
     assert_close(query, whole / whole.norm(), atol=1e-5, rtol=1e-5)
 
 
