@@ -86,7 +86,7 @@ def build_fresh_model(
         ConfigError: The model reads times and the data has none, or see `build_two_tower`.
     """
     model = build_two_tower(
-        build_model_spec(config),
+        build_model_spec(config, clock=dataset.clock),
         num_users=dataset.num_users,
         num_items=dataset.num_items,
         user_schema=dataset.users.features.schema,
@@ -99,7 +99,7 @@ def build_fresh_model(
     if model.uses_times and dataset.clock != "time":
         raise ConfigError(
             "model.user_tower.history.time_gaps=true needs the times of the events, and this "
-            "dataset has none: set it to false, or give dataset.columns.timestamp as times."
+            "dataset has none: set it to auto or false, or give dataset.columns.timestamp as times."
         )
     if config.item_bias_start == "log_popularity":
         model.start_at_popularity(dataset.items.counts[: dataset.num_items])
@@ -108,8 +108,13 @@ def build_fresh_model(
     return model
 
 
-def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:
-    """Turn the model group into the specification that a bundle carries along."""
+def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSpec:
+    """Turn the model group into the specification that a bundle carries along.
+
+    Args:
+        config: The model group.
+        clock: "time", "order" or "none", as the dataset states it.
+    """
     both: dict[str, Any] = {
         "combine": config.combine,
         "feature_dropout": config.feature_dropout,
@@ -137,7 +142,7 @@ def build_model_spec(config: schema_model.ModelConfig) -> ModelSpec:
             num_layers=history.num_layers,
             layer_dropout=history.layer_dropout,
             positions=history.positions,
-            time_gaps=history.time_gaps,
+            time_gaps=history.reads_times(clock),
             hidden=tuple(user.hidden),
             **both,
         ),

@@ -40,7 +40,7 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
             _check_context(config, dataset)
             batches = ProfileBatches(events, **settings)
         case _:
-            with_times = config.model.user_tower.history.time_gaps
+            with_times = config.model.user_tower.history.reads_times(dataset.clock)
             batches = EventBatches(
                 events,
                 ties=ties,

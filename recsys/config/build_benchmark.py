@@ -86,7 +86,9 @@ def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:
     counts = zipf_counts(num_items)
     items = FeatureTable.missing(nothing, num_items)
     model = build_two_tower(
-        replace(build_model_spec(config.model), ridge_dim=0),  # no step sees a ridge part
+        replace(
+            build_model_spec(config.model, clock="none"), ridge_dim=0
+        ),  # no step sees a ridge part
         num_users=config.step.num_users,
         num_items=num_items,
         user_schema=nothing,

@@ -73,7 +73,8 @@ def check_same_make(config: TrainConfig, bundle: Bundle) -> None:
     Raises:
         ConfigError: It is not; the message names the first setting that differs, and both values.
     """
-    here = _flat(build_model_spec(config.model).to_json())
+    # The data is read later; what follows its clock is compared as if that were the bundle's.
+    here = _flat(build_model_spec(config.model, clock=bundle.clock).to_json())
     there = _flat(bundle.model.spec.to_json())
     for name in here:
         if here[name] != there[name] and not _FREE.fullmatch(name):

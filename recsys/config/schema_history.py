@@ -1,6 +1,7 @@
 """Settings of what reads a user's history: types and ranges."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from omegaconf import MISSING
 
@@ -27,7 +28,7 @@ class UserHistoryConfig:
     num_layers: int = MISSING  # gru, transformer
     layer_dropout: float = MISSING  # gru, transformer
     positions: str = MISSING  # transformer
-    time_gaps: bool = MISSING  # gru, transformer: the time between events is read
+    time_gaps: Any = MISSING  # gru, transformer: the time between events; auto: where there is one
 
     def __post_init__(self) -> None:
         """Check the ranges and what excludes what."""
@@ -43,6 +44,10 @@ class UserHistoryConfig:
         for name in ("length", "num_heads", "num_interests", "num_layers"):
             at_least(f"{_KEY}.{name}", getattr(self, name), 1)
         at_least(f"{_KEY}.gate_dim", self.gate_dim, 0)
+        if self.time_gaps not in (True, False, "auto"):
+            raise ConfigError(
+                f"{_KEY}.time_gaps must be true, false or auto, got {self.time_gaps!r}."
+            )
         if self.gate_dim > 0 and self.encoder not in ("mean", "recency"):
             raise ConfigError(
                 f"{_KEY}.gate_dim={self.gate_dim} needs {_KEY}.encoder=recency or mean, "
@@ -53,6 +58,12 @@ class UserHistoryConfig:
                 f"{_KEY}.num_interests={self.num_interests} needs {_KEY}.encoder=attention, "
                 f"got {self.encoder}."
             )
+
+    def reads_times(self, clock: str) -> bool:
+        """Tell whether the time between events is read of a log with this clock."""
+        if self.time_gaps == "auto":
+            return clock == "time" and self.encoder in ("gru", "transformer")
+        return bool(self.time_gaps)
 
     def check_width(self, embedding_dim: int) -> None:
         """Check that the heads of the attention divide the width of the embeddings."""

@@ -55,7 +55,7 @@ def test_every_setting_of_the_history_reaches_the_model(folder: Path) -> None:
         "time_gaps": True,
     }
     config = compose(folder, {f"{HISTORY}.{name}": value for name, value in settings.items()})
-    spec = build.build_model_spec(config.model).user_tower
+    spec = build.build_model_spec(config.model, clock="time").user_tower
     names = {"encoder": "history", "length": "history_length", "dropout": "history_dropout"}
     names["table"] = "history_table"
     found = {name: getattr(spec, names.get(name, name)) for name in settings}
@@ -73,3 +73,24 @@ def test_time_gaps_are_refused_where_the_log_has_only_an_order(folder: Path) -> 
     assert dataset.clock == "order"
     with pytest.raises(ConfigError, match=r"history.time_gaps=true needs the times of the events"):
         build.build_model(config, dataset)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "unit", "read_times"),
+    [
+        ("gru", "s", True),
+        ("gru", "order", False),
+        ("recency", "s", False),
+    ],
+)
+def test_auto_reads_time_gaps_where_an_encoder_can_and_the_log_has_times(
+    folder: Path, encoder: str, unit: str, read_times: bool
+) -> None:
+    config = compose(folder, {f"{HISTORY}.encoder": encoder}, unit=unit)
+    assert config.model.user_tower.history.time_gaps == "auto"
+    assert build.build_model(config, read(config)).uses_times == read_times
+
+
+def test_time_gaps_of_another_word_are_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"time_gaps must be true, false or auto, got 'maybe'"):
+        compose(folder, {f"{HISTORY}.time_gaps": "maybe"})
