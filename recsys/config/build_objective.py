@@ -46,9 +46,11 @@ def build_objective(config: TrainConfig, dataset: PreparedDataset, model: TwoTow
     features = dataset.items.features.take(np.arange(dataset.num_items))
     sampling = SamplingBuilder(config, dataset)
     match config.loss:
-        case schema.FullSoftmaxConfig(label_smoothing=smoothing):
+        case schema.FullSoftmaxConfig(label_smoothing=smoothing, candidates=candidates):
             loss = smooth_catalogue_loss(full_softmax_loss, smoothing)
-            return CatalogueObjective(loss, features)
+            counts = dataset.items.counts[: dataset.num_items]
+            considered = np.flatnonzero(counts > 0) if candidates == "trained" else None
+            return CatalogueObjective(loss, features, considered)
         case schema.FullLogisticConfig():
             return CatalogueObjective(full_logistic_loss, features)
         case schema.CorrectedLossConfig() as loss:

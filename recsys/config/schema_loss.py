@@ -20,10 +20,12 @@ class FullSoftmaxConfig(LossConfig):
     """The softmax over the whole catalogue: exact, and its cost grows with the catalogue."""
 
     label_smoothing: float = MISSING  # share of the target that goes to the whole catalogue
+    candidates: str = MISSING
 
     def __post_init__(self) -> None:
         """Check the range."""
         share("loss.label_smoothing", self.label_smoothing)
+        one_of("loss.candidates", self.candidates, ("all", "trained"))
 
 
 @dataclass(kw_only=True)

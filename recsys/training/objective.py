@@ -7,10 +7,13 @@ the towers.
 from collections.abc import Mapping
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from recsys.data import FeatureTable, TrainingBatch
+from recsys.foundations import ArgumentError
 from recsys.models import TwoTower
 from recsys.sampling import check_no_state
 
@@ -67,10 +70,17 @@ class CatalogueObjective:
     Args:
         loss: Of each positive; it is given each query once, however many positives that has.
         item_features: [C] rows.
+        considered: Rows of the candidates that the loss knows, rising; positives are among them.
+            None: all.
     """
 
-    def __init__(self, loss: CatalogueLoss, item_features: FeatureTable) -> None:
-        self._loss, self._catalogue = loss, Catalogue(item_features)
+    def __init__(
+        self,
+        loss: CatalogueLoss,
+        item_features: FeatureTable,
+        considered: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._loss, self._catalogue = loss, Catalogue(item_features, considered)
 
     def losses(
         self,
@@ -84,7 +94,7 @@ class CatalogueObjective:
         return self._loss(
             query_embeddings,
             self._catalogue.embed(model),
-            positive_rows=torch.from_numpy(batch.positives).to(device),
+            positive_rows=self._catalogue.places(torch.from_numpy(batch.positives)).to(device),
             temperature=model.temperature(),
             query_rows=None if queries is None else torch.from_numpy(queries).to(device),
         )
@@ -106,16 +116,34 @@ class CatalogueObjective:
 
 
 class Catalogue:
-    """All candidates with their features, to be embedded at once.
+    """Candidates with their features, to be embedded at once.
 
     Args:
         item_features: [C] rows.
+        considered: [n], rows of them, rising; None: all.
     """
 
-    def __init__(self, item_features: FeatureTable) -> None:
-        self.features = item_features
-        self._rows = torch.arange(len(item_features))
+    def __init__(
+        self, item_features: FeatureTable, considered: NDArray[np.int64] | None = None
+    ) -> None:
+        self.features = item_features if considered is None else item_features.take(considered)
+        self._all = considered is None
+        rows = np.arange(len(item_features)) if considered is None else considered
+        self._rows = torch.from_numpy(rows)
 
     def embed(self, model: TwoTower) -> Tensor:
-        """Embed every candidate: [C, E], with the gradient."""
+        """Embed every candidate that is considered: [n, E], with the gradient."""
         return model.embed_candidates(self._rows, self.features)
+
+    def places(self, rows: Tensor) -> Tensor:
+        """Give where among them rows of the catalogue stand: int64, the shape of `rows`.
+
+        Raises:
+            ArgumentError: One is not considered.
+        """
+        if self._all:
+            return rows
+        places = torch.searchsorted(self._rows, rows).clamp(max=len(self._rows) - 1)
+        if not torch.equal(self._rows[places], rows):
+            raise ArgumentError("Positives must be among the candidates that the loss considers.")
+        return places

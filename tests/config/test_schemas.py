@@ -77,6 +77,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"loss": "full_softmax", "loss.label_smoothing": 1},
             "loss.label_smoothing must be at least 0 and below 1, got 1",
         ),
+        (
+            {"loss": "full_softmax", "loss.candidates": "warm"},
+            "loss.candidates must be one of all, trained, got 'warm'.",
+        ),
         ({"trainer.batch_size": 0}, "trainer.batch_size must be at least 1, got 0."),
         (
             {"trainer.device": "tpu"},
@@ -91,6 +95,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"model.combine": "max"}, "model.combine must be one of sum, concat, got 'max'."),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, got 1.0."),
         ({"model.feature_dropout": 1}, "model.feature_dropout must be at least 0 and below 1"),
+        ({"model.value_dropout": 1}, "model.value_dropout must be at least 0 and below 1"),
+        ({"model.feature_start": "svd"}, "model.feature_start must be one of random, content, got"),
         ({"model.normalization": "group"}, "model.normalization must be one of none, batch_norm"),
         ({"model.init_std": 0}, "model.init_std must be above 0, got 0.0."),
         ({"model.temperature.initial": 0}, "model.temperature.initial must be above 0, got 0.0."),

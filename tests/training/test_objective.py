@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch
-from recsys.foundations import make_generator
+from recsys.foundations import ArgumentError, make_generator
 from recsys.losses import full_softmax_loss
 from recsys.models import ItemTowerSpec, ModelSpec, TwoTower, UserTowerSpec, build_two_tower
 from recsys.sampling import (
@@ -104,6 +104,18 @@ def test_the_full_softmax_is_that_over_the_catalogue() -> None:
     expected = -torch.log_softmax(scores_of(model, users), dim=1)[range(3), items]
     assert_close(losses, expected)
     assert weights.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_full_softmax_over_some_items_knows_no_others() -> None:
+    model, users, items = make_model(), [0, 3, 5], [2, 2, 0]
+    considered = np.array([0, 2])
+    objective = CatalogueObjective(full_softmax_loss, item_features(), considered)
+    losses, _ = make_step(model, objective)(make_batch(users, items, None))
+    scores = scores_of(model, users)[:, considered]
+    assert_close(losses, -torch.log_softmax(scores, dim=1)[range(3), [1, 1, 0]])
+    for item in (1, 3):
+        with pytest.raises(ArgumentError, match="must be among the candidates"):
+            make_step(model, objective)(make_batch(users, [2, item, 0], None))
 
 
 @pytest.mark.parametrize("corrected", [True, False])
