@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
 from torch.optim import Optimizer
 
 from recsys.config import schema_model, schema_training
 from recsys.config.build_batches import build_batches
 from recsys.config.build_objective import build_objective, searches_while_training
+from recsys.config.build_ridge import fit_ridge
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
 from recsys.data import PreparedDataset, TrainingBatches
@@ -21,7 +21,6 @@ from recsys.models import (
     TwoTower,
     UserTowerSpec,
     build_two_tower,
-    fit_item_factors,
     start_at_content,
 )
 from recsys.tracking import Tracker, mlflow_tracker, null_tracker
@@ -50,31 +49,18 @@ def apply_threads(config: StageConfig) -> None:
 
 
 def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
-    """Build the two towers, on the device that trains them; a ridge part is fitted."""
+    """Build the two towers, on the device that trains them; a ridge part is chosen and fitted."""
     sparse = needs_sparse_gradients(config.optimizer.name)
-    settings = config.model
+    settings, factors = config.model, None
     if config.init_from is not None:  # its vectors have directions of their own
         settings = replace(settings, feature_start="random")
+    if settings.ridge.dim > 0:
+        ridge, factors = fit_ridge(config, dataset)
+        settings = replace(settings, ridge=ridge)
     model = build_fresh_model(settings, dataset, sparse=sparse)
-    if model.ridge is not None:
-        model.ridge.set_item_factors(fit_ridge(config.model.ridge, dataset, seed=config.seed))
+    if model.ridge is not None and factors is not None:
+        model.ridge.set_item_factors(factors)
     return model.to(choose_device(config.trainer.device))
-
-
-def fit_ridge(config: schema_model.RidgeConfig, dataset: PreparedDataset, *, seed: int) -> Tensor:
-    """Fit the factors of the ridge part to the training part: [num_items, dim]."""
-    events = dataset.train
-    kept = events.items < dataset.num_items
-    return fit_item_factors(
-        events.users[kept],
-        events.items[kept],
-        num_items=dataset.num_items,
-        dim=config.dim,
-        regularization=config.regularization,
-        unobserved=config.unobserved,
-        iterations=config.iterations,
-        generator=make_generator(seed, "ridge"),
-    )
 
 
 def build_fresh_model(
@@ -112,7 +98,7 @@ def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSp
     """Turn the model group into the specification that a bundle carries along.
 
     Args:
-        config: The model group.
+        config: The model group; of lists for the ridge part it is the first values that count.
         clock: "time", "order" or "none", as the dataset states it.
     """
     both: dict[str, Any] = {
@@ -122,6 +108,7 @@ def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSp
         "dropout": config.dropout,
         "norm": config.normalization,
     }
+    regularization, unobserved = config.ridge.pairs[0]
     user, item, history = config.user_tower, config.item_tower, config.user_tower.history
     return ModelSpec(
         embedding_dim=config.embedding_dim,
@@ -161,8 +148,8 @@ def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSp
         max_temperature=config.temperature.maximum,
         init_std=config.init_std,
         ridge_dim=config.ridge.dim,
-        ridge_regularization=config.ridge.regularization,
-        ridge_unobserved=config.ridge.unobserved,
+        ridge_regularization=regularization,
+        ridge_unobserved=unobserved,
         ridge_scale=config.ridge.scale,
     )
 

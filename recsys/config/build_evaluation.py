@@ -1,7 +1,9 @@
 """The bridge from settings to an evaluation: of a model, of a bundle, of ranked lists."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from recsys.bundle import Bundle, read_bundle
 from recsys.config.schema_stages import EvaluateConfig
@@ -68,7 +70,7 @@ def _evaluate(
     *,
     seed: int,
 ) -> Report:
-    return evaluate_retrieval(
+    report = evaluate_retrieval(
         dataset,
         config.part,
         embed=partial(embed_queries, model),
@@ -82,6 +84,20 @@ def _evaluate(
         softmax=CatalogueSoftmax(index.exact.vectors, float(model.temperature().detach())),
         popularity_alphas=config.popularity_alphas,
     )
+    return replace(report, about=report.about | _about_ridge(model))
+
+
+def _about_ridge(model: TwoTower) -> dict[str, Any]:
+    """Give the settings of a ridge part, which may have been chosen among several."""
+    if model.ridge is None:
+        return {}
+    spec = model.spec
+    chosen = {
+        "regularization": spec.ridge_regularization,
+        "unobserved": spec.ridge_unobserved,
+        "scale": spec.ridge_scale,
+    }
+    return {"ridge": chosen}
 
 
 def dataset_of_bundle(bundle: Bundle, dataset_dir: str | None) -> PreparedDataset:

@@ -1,6 +1,7 @@
 """Checks of settings: each raises one sentence that names the key, or returns nothing."""
 
 from collections.abc import Collection
+from typing import Any
 
 from recsys.foundations import ConfigError
 from recsys.index import LARGEST_ALPHA
@@ -28,6 +29,14 @@ def between(key: str, value: float, low: float, high: float) -> None:
     """Check that a number lies between two bounds, neither of which it may be."""
     if not low < value < high:
         raise ConfigError(f"{key} must lie between {low:g} and {high:g}, got {value}.")
+
+
+def numbers(key: str, value: Any) -> list[float]:
+    """Check a number or a list of some; give them as a list."""
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(type(x) in (int, float) for x in listed):
+        raise ConfigError(f"{key} must be a number or a list of some, got {value!r}.")
+    return [float(x) for x in listed]
 
 
 def alpha(key: str, value: float) -> None:

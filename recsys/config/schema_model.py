@@ -1,11 +1,12 @@
 """Settings of the model and optimizer groups: types and ranges."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import above, at_least, between, one_of, share
+from recsys.config.ranges import above, at_least, between, numbers, one_of, share
 from recsys.config.schema_history import UserHistoryConfig
 from recsys.foundations import ConfigError
 from recsys.training import TABLE_OPTIMIZERS, takes_weight_decay
@@ -81,8 +82,8 @@ class RidgeConfig:
     """A linear model whose vectors stand beside those of the towers."""
 
     dim: int = MISSING  # 0: none
-    regularization: float = MISSING
-    unobserved: float = MISSING  # weight of what a user did not meet
+    regularization: Any = MISSING  # a number, or several to choose from on validation
+    unobserved: Any = MISSING  # weight of what a user did not meet; likewise
     iterations: int = MISSING
     scale: float = MISSING  # multiplies its scores
 
@@ -90,10 +91,21 @@ class RidgeConfig:
         """Check the ranges."""
         if self.dim < 0 or self.dim % 16 != 0:
             raise ConfigError(f"model.ridge.dim must be 0 or a multiple of 16, got {self.dim}.")
-        above("model.ridge.regularization", self.regularization, 0)
-        above("model.ridge.unobserved", self.unobserved, 0)
+        for key in ("regularization", "unobserved"):
+            for value in numbers(f"model.ridge.{key}", getattr(self, key)):
+                above(f"model.ridge.{key}", value, 0)
         at_least("model.ridge.iterations", self.iterations, 1)
         above("model.ridge.scale", self.scale, 0)
+
+    @property
+    def pairs(self) -> list[tuple[float, float]]:
+        """Give each regularization with each weight of what was not met."""
+        return list(
+            itertools.product(
+                numbers("model.ridge.regularization", self.regularization),
+                numbers("model.ridge.unobserved", self.unobserved),
+            )
+        )
 
 
 @dataclass(kw_only=True)

@@ -5,8 +5,9 @@ from recsys.models.carry_over import CarriedOver, carry_over
 from recsys.models.content_start import start_at_content
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.encode import encode_candidates, encode_queries, inference
-from recsys.models.fit_ridge import fit_item_factors
 from recsys.models.inputs import QueryInputs, pad_histories
+from recsys.models.item_factors import ItemFactors
+from recsys.models.ridge_part import RidgePart
 from recsys.models.row_match import RowMatch, match_ids
 from recsys.models.spec import ModelSpec
 from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
@@ -15,9 +16,11 @@ from recsys.models.two_tower import TwoTower
 __all__ = [
     "CarriedOver",
     "EmbeddingTable",
+    "ItemFactors",
     "ItemTowerSpec",
     "ModelSpec",
     "QueryInputs",
+    "RidgePart",
     "RowMatch",
     "TwoTower",
     "UserTowerSpec",
@@ -25,7 +28,6 @@ __all__ = [
     "carry_over",
     "encode_candidates",
     "encode_queries",
-    "fit_item_factors",
     "inference",
     "match_ids",
     "pad_histories",

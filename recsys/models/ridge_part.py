@@ -26,7 +26,7 @@ class RidgePart(nn.Module):
     `scale`, half of it (as a factor, the root) on either side. Items that the model does not know
     have zeros, and so has a history without a known one.
 
-    `fit_item_factors` finds the factors, once, before the towers train. They are no parameters:
+    `ItemFactors` finds the factors, once, before the towers train. They are no parameters:
     trained together with the towers, or after them by the towers' loss, both sides end up worse.
 
     Args:

@@ -26,6 +26,7 @@ from recsys.training.optimizers import (
 from recsys.training.outcome import log_outcome, scores_of
 from recsys.training.reference_draws import ExactImportance, MetropolisHastings, MonteCarlo
 from recsys.training.reference_objective import ReferenceObjective
+from recsys.training.ridge_choice import RidgeJudge, choose_ridge
 from recsys.training.rowwise_adagrad import RowwiseAdagrad
 from recsys.training.run_folder import RunFolder
 from recsys.training.sampled_losses import SampledLoss
@@ -59,6 +60,7 @@ __all__ = [
     "Position",
     "ReferenceObjective",
     "RefreshedHardNegatives",
+    "RidgeJudge",
     "RowwiseAdagrad",
     "RunFolder",
     "SampleGrowth",
@@ -74,6 +76,7 @@ __all__ = [
     "build_optimizers",
     "build_schedule",
     "choose_device",
+    "choose_ridge",
     "clip_gradients",
     "fit",
     "grow_each",

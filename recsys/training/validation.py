@@ -9,6 +9,7 @@ from recsys.data import PreparedDataset
 from recsys.evaluation import (
     CatalogueSoftmax,
     EvaluationQueries,
+    RankedCandidates,
     build_queries,
     choose_candidates,
     embed_queries,
@@ -49,14 +50,10 @@ class Validator:
         candidates: str = "all",
     ) -> None:
         self.k, self._dataset = k, dataset
-        queries = build_queries(dataset, "validation")
-        if len(queries):
-            self._ranked = choose_candidates(dataset, queries, candidates)
-        if max_users is not None and max_users < len(queries):
-            chosen = make_numpy_generator(seed, "validation").permutation(len(queries))[:max_users]
-            queries = queries.take(np.sort(chosen))
-        self._queries = queries
-        _log_unknown_items(dataset, queries)
+        self._queries, self._ranked = draw_queries(
+            dataset, max_users=max_users, seed=seed, candidates=candidates
+        )
+        _log_unknown_items(dataset, self._queries)
 
     def measure(self, model: TwoTower) -> dict[str, float]:
         """Embed the catalogue once and give the numbers of a model.
@@ -86,6 +83,20 @@ class Validator:
         )
         names = recall, "log_likelihood", "perplexity", "num_scored_events", "num_unknown_events"
         return {name: metrics[name] for name in names if name in metrics}
+
+
+def draw_queries(
+    dataset: PreparedDataset, *, max_users: int | None, seed: int, candidates: str
+) -> tuple[EvaluationQueries, RankedCandidates]:
+    """Give the queries of the validation part, and what is ranked for them; see `Validator`."""
+    queries = build_queries(dataset, "validation")
+    if len(queries) == 0:
+        return queries, RankedCandidates("all", None, dataset.num_items)
+    ranked = choose_candidates(dataset, queries, candidates)
+    if max_users is not None and max_users < len(queries):
+        chosen = make_numpy_generator(seed, "validation").permutation(len(queries))[:max_users]
+        queries = queries.take(np.sort(chosen))
+    return queries, ranked
 
 
 def _log_unknown_items(dataset: PreparedDataset, queries: EvaluationQueries) -> None:

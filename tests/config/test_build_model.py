@@ -94,3 +94,11 @@ def test_auto_reads_time_gaps_where_an_encoder_can_and_the_log_has_times(
 def test_time_gaps_of_another_word_are_refused(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"time_gaps must be true, false or auto, got 'maybe'"):
         compose(folder, {f"{HISTORY}.time_gaps": "maybe"})
+
+
+def test_the_listed_settings_of_a_ridge_part_give_each_pair(folder: Path) -> None:
+    ridge = {"model.ridge.regularization": [0.25, 0.5], "model.ridge.unobserved": 1}
+    config = compose(folder, ridge).model
+    assert config.ridge.pairs == [(0.25, 1.0), (0.5, 1.0)]
+    spec = build.build_model_spec(config, clock="time")
+    assert (spec.ridge_regularization, spec.ridge_unobserved) == (0.25, 1.0)

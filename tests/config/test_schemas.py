@@ -99,6 +99,15 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"model.feature_start": "svd"}, "model.feature_start must be one of random, content, got"),
         ({"model.normalization": "group"}, "model.normalization must be one of none, batch_norm"),
         ({"model.init_std": 0}, "model.init_std must be above 0, got 0.0."),
+        (
+            {"model.ridge.regularization": []},
+            "model.ridge.regularization must be a number or a list of some, got [].",
+        ),
+        (
+            {"model.ridge.unobserved": "many"},
+            "model.ridge.unobserved must be a number or a list of some, got 'many'.",
+        ),
+        ({"model.ridge.unobserved": [0.1, 0]}, "model.ridge.unobserved must be above 0, got 0.0."),
         ({"model.temperature.initial": 0}, "model.temperature.initial must be above 0, got 0.0."),
         (
             {"model.temperature.learned": True, "model.temperature.initial": 20},

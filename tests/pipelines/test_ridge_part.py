@@ -16,7 +16,7 @@ from recsys.bundle import Bundle, read_bundle
 from recsys.config import DiagnoseConfig, compose_config
 from recsys.data import read_prepared
 from recsys.foundations import make_generator
-from recsys.models import fit_item_factors
+from recsys.models import ItemFactors
 
 Train = Callable[..., Path]
 WITHOUT = {
@@ -26,7 +26,13 @@ WITHOUT = {
     "streams.hard.refresh_steps": 5,
     "trainer.epochs": 1,
 }
-WITH = WITHOUT | {"model.ridge.dim": 16, "model.ridge.scale": 5.0, "model.ridge.iterations": 4}
+WITH = WITHOUT | {
+    "model.ridge.dim": 16,
+    "model.ridge.regularization": 0.01,
+    "model.ridge.unobserved": 0.1,
+    "model.ridge.scale": 5.0,
+    "model.ridge.iterations": 4,
+}
 
 
 @dataclass(frozen=True)
@@ -54,16 +60,13 @@ def test_the_towers_are_those_of_a_run_without_it_and_the_factors_those_of_the_t
     assert ridge.bundle.item_vectors.shape[1] == width + 16
     np.testing.assert_array_equal(ridge.bundle.item_vectors[:, :width], alone.item_vectors)
     dataset = read_prepared(dataset_of(alone.path))
-    factors = fit_item_factors(
+    factors = ItemFactors(
         dataset.train.users,
         dataset.train.items,
         num_items=dataset.num_items,
         dim=16,
-        regularization=0.01,
-        unobserved=0.1,
-        iterations=4,
         generator=make_generator(0, "ridge"),
-    )
+    ).fit(regularization=0.01, unobserved=0.1, iterations=4)
     assert torch.equal(factors_of(ridge.bundle), factors)
     vectors = ridge.bundle.item_vectors[:, width:]
     np.testing.assert_allclose(vectors, 5**0.5 * factors, rtol=1e-6)
@@ -86,6 +89,32 @@ def test_a_resumed_run_ends_with_the_same_bytes(train_in: Train, tmp_path: Path)
     train_in(tmp_path / "halted", WITH)
     settings = WITH | {"trainer.epochs": 2, "resume": True}
     resumed = read_bundle(train_in(tmp_path / "halted", settings))
+    assert resumed.bundle_id == straight.bundle_id
+
+
+def test_of_listed_settings_one_is_chosen_and_all_is_as_if_it_stood_alone(
+    train_in: Train, tmp_path: Path
+) -> None:
+    lists = {"model.ridge.regularization": [5.0, 0.01], "model.ridge.unobserved": [0.1, 3.0]}
+    settings = WITH | {"trainer.epochs": 2}
+    straight = read_bundle(train_in(tmp_path / "straight", settings | lists))
+    spec = straight.model.spec
+    chosen = {
+        "model.ridge.regularization": spec.ridge_regularization,
+        "model.ridge.unobserved": spec.ridge_unobserved,
+    }
+    assert spec.ridge_regularization == 0.01
+    alone = read_bundle(train_in(tmp_path / "alone", settings | chosen))
+    assert alone.model.spec == spec
+    np.testing.assert_array_equal(straight.item_vectors, alone.item_vectors)
+    about = json.loads((tmp_path / "straight" / "report.json").read_text())["about"]
+    assert about["ridge"] == {
+        "regularization": 0.01,
+        "unobserved": spec.ridge_unobserved,
+        "scale": 5.0,
+    }
+    train_in(tmp_path / "halted", WITH | lists)
+    resumed = read_bundle(train_in(tmp_path / "halted", settings | lists | {"resume": True}))
     assert resumed.bundle_id == straight.bundle_id
 
 

@@ -3,7 +3,7 @@
 Dimensions: U users, N items, R rows of one side, K factors, L entries of a row, B rows in a block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,25 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.foundations import Progress, Ragged, check_positive, check_shape
+from recsys.foundations import Ragged, check_positive, check_shape
 
 _ENTRIES_AT_ONCE = 8192  # of a block: small enough that its vectors stay in the cache
 _STEPS = 3
 _INIT_STD = 0.1
 
 
-def fit_item_factors(
-    users: NDArray[np.int64],
-    items: NDArray[np.int64],
-    *,
-    num_items: int,
-    dim: int,
-    regularization: float,
-    unobserved: float,
-    iterations: int,
-    generator: torch.Generator,
-) -> Tensor:
-    """Fit factors u of users and v of items to who had what, and give those of the items.
+class ItemFactors:
+    """Factors u of users and v of items on their way to explain who had what.
 
     They make small, by turns of all users and all items,
 
@@ -45,40 +35,63 @@ def fit_item_factors(
         items: [M], in [0, N).
         num_items: N.
         dim: K.
-        regularization: Above 0.
-        unobserved: Above 0.
-        iterations: Turns of users and items.
         generator: Draws the first factors, on the CPU.
-
-    Returns:
-        [N, K], float32, on the CPU.
 
     Source:
         "Revisiting the performance of iALS on item recommendation benchmarks", RecSys 2022.
         Differs: each system is solved by 3 steps of conjugate gradients from where it stood.
     """
-    check_shape("items", items, len(users))
-    for name, value in (("dim", dim), ("iterations", iterations)):
-        check_positive(name, value)
-    check_positive("regularization", regularization)
-    check_positive("unobserved", unobserved)
-    _, owners = np.unique(users, return_inverse=True)
-    num_users = int(owners.max(initial=-1)) + 1
-    pairs = np.unique(owners.astype(np.int64) * num_items + items)
-    owners, items = pairs // num_items, pairs % num_items
-    by_user = _Side.of(owners, items, num_rows=num_users, num_others=num_items)
-    by_item = _Side.of(items, owners, num_rows=num_items, num_others=num_users)
 
-    std = _INIT_STD / dim**0.5
-    of_users: Tensor = torch.randn(num_users, dim, generator=generator) * std
-    of_items: Tensor = torch.randn(num_items, dim, generator=generator) * std
-    of_items[by_item.lengths == 0] = 0
-    with Progress("fitting the ridge part", iterations, "iterations") as bar:
+    def __init__(
+        self,
+        users: NDArray[np.int64],
+        items: NDArray[np.int64],
+        *,
+        num_items: int,
+        dim: int,
+        generator: torch.Generator,
+    ) -> None:
+        check_shape("items", items, len(users))
+        check_positive("dim", dim)
+        _, owners = np.unique(users, return_inverse=True)
+        num_users = int(owners.max(initial=-1)) + 1
+        pairs = np.unique(owners.astype(np.int64) * num_items + items)
+        owners, items = pairs // num_items, pairs % num_items
+        self._by_user = _Side.of(owners, items, num_rows=num_users, num_others=num_items)
+        self._by_item = _Side.of(items, owners, num_rows=num_items, num_others=num_users)
+        std = _INIT_STD / dim**0.5
+        self._of_users: Tensor = torch.randn(num_users, dim, generator=generator) * std
+        self._of_items: Tensor = torch.randn(num_items, dim, generator=generator) * std
+        self._of_items[self._by_item.lengths == 0] = 0
+
+    def fit(
+        self,
+        *,
+        regularization: float,
+        unobserved: float,
+        iterations: int,
+        on_turn: Callable[[], None] = lambda: None,
+    ) -> Tensor:
+        """Fit from the first factors, whatever was fitted before.
+
+        Args:
+            regularization: Above 0.
+            unobserved: Above 0.
+            iterations: Turns of users and items.
+            on_turn: Is called after each.
+
+        Returns:
+            [N, K], float32, on the CPU: the factors of the items.
+        """
+        check_positive("regularization", regularization)
+        check_positive("unobserved", unobserved)
+        check_positive("iterations", iterations)
+        of_users, of_items = self._of_users.clone(), self._of_items.clone()
         for _ in range(iterations):
-            by_user.solve(of_users, of_items, regularization, unobserved)
-            by_item.solve(of_items, of_users, regularization, unobserved)
-            bar.advance(1)
-    return of_items
+            self._by_user.solve(of_users, of_items, regularization, unobserved)
+            self._by_item.solve(of_items, of_users, regularization, unobserved)
+            on_turn()
+        return of_items
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from recsys.foundations import ArgumentError, ShapeError
-from recsys.models import fit_item_factors
+from recsys.models import ItemFactors
 
 REGULARIZATION, UNOBSERVED = 0.02, 0.1
 
@@ -28,14 +28,14 @@ def make_events(num_users: int = 30, num_items: int = 12) -> NDArray[np.int64]:
 
 def fit(events: NDArray[np.int64], num_items: int = 12, **changes: Any) -> NDArray[np.float32]:
     settings: dict[str, Any] = {
-        "dim": 4,
         "regularization": REGULARIZATION,
         "unobserved": UNOBSERVED,
         "iterations": 100,
-        "generator": torch.Generator().manual_seed(0),
     }
-    factors = fit_item_factors(events[0], events[1], num_items=num_items, **settings | changes)
-    return factors.numpy()
+    of_factors: dict[str, Any] = {"dim": 4, "generator": torch.Generator().manual_seed(0)}
+    of_factors |= {name: changes.pop(name) for name in of_factors.keys() & changes.keys()}
+    factors = ItemFactors(events[0], events[1], num_items=num_items, **of_factors)
+    return factors.fit(**settings | changes).numpy()
 
 
 def solve(matrix: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,7 +75,7 @@ def test_repeats_and_the_numbers_of_users_do_not_matter() -> None:
 
 def test_blocks_of_other_sizes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = fit(make_events(), iterations=5)
-    monkeypatch.setattr("recsys.models.fit_ridge._ENTRIES_AT_ONCE", 9)
+    monkeypatch.setattr("recsys.models.item_factors._ENTRIES_AT_ONCE", 9)
     np.testing.assert_allclose(fit(make_events(), iterations=5), factors, atol=1e-5)
 
 
@@ -84,6 +84,23 @@ def test_the_seed_decides_the_factors() -> None:
     np.testing.assert_array_equal(fit(make_events(), iterations=2), factors)
     other = fit(make_events(), iterations=2, generator=torch.Generator().manual_seed(1))
     assert not np.allclose(other, factors)
+
+
+def test_a_fit_begins_anew_whatever_was_fitted_before() -> None:
+    events = make_events()
+    turns: list[None] = []
+    factors = ItemFactors(
+        events[0], events[1], num_items=12, dim=4, generator=torch.Generator().manual_seed(0)
+    )
+    for strength in (0.5, REGULARIZATION):
+        fitted = factors.fit(
+            regularization=strength,
+            unobserved=UNOBSERVED,
+            iterations=3,
+            on_turn=lambda: turns.append(None),
+        )
+    np.testing.assert_array_equal(fitted, fit(events, iterations=3))
+    assert len(turns) == 6
 
 
 def test_no_events_give_zeros() -> None:
@@ -117,16 +134,14 @@ def test_the_scores_are_those_of_irspack() -> None:
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(ArgumentError, match="dim"):
         fit(make_events(), dim=0)
-    with pytest.raises(ArgumentError, match="regularization"):
-        fit(make_events(), regularization=0.0)
+    for name in ("regularization", "unobserved", "iterations"):
+        with pytest.raises(ArgumentError, match=name):
+            fit(make_events(), **{name: 0})
     with pytest.raises(ShapeError, match="items"):
-        fit_item_factors(
+        ItemFactors(
             np.zeros(2, np.int64),
             np.zeros(3, np.int64),
             num_items=3,
             dim=2,
-            regularization=1.0,
-            unobserved=1.0,
-            iterations=1,
             generator=torch.Generator(),
         )
