@@ -27,6 +27,7 @@ SLOW_PAGES = (
     "estimators",
     "evaluation",
     "serving",
+    "towers",
     "tracking",
 )
 
