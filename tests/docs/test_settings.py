@@ -156,6 +156,24 @@ def test_every_choice_is_listed_with_what_it_changes(text: str, root: Path) -> N
     assert wrong == {}
 
 
+def test_the_help_of_every_command_lists_the_choices_of_its_groups(
+    root: Path, stages: list[str]
+) -> None:
+    there = groups(root)
+    num_groups = 0
+    for stage in stages:
+        primary = yaml.safe_load((root / "conf" / f"{stage}.yaml").read_text(encoding="utf-8"))
+        template = primary["hydra"]["help"]["template"]
+        listed = re.findall(r"^ {2}([a-z]+) +(\S+(?: \|\s+\S+)*)$", template, re.MULTILINE)
+        chosen = {name for one in primary["defaults"] if isinstance(one, dict) for name in one}
+        assert {group for group, _ in listed} == chosen, stage
+        for group, choices in listed:
+            num_groups += 1
+            named = {re.sub("/.*", "/NAME", choice) for choice in there[group]}
+            assert set(re.split(r"\s*\|\s*", choices)) == named, (stage, group)
+    assert num_groups > 20
+
+
 def test_the_estimators_are_listed_with_all_that_their_files_set(text: str, root: Path) -> None:
     listed = {
         m[1]: set(re.findall(r"`(\S+?=[^`]+)`", m[2]))
