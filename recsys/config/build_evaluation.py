@@ -70,6 +70,8 @@ def _evaluate(
     *,
     seed: int,
 ) -> Report:
+    vectors, temperature = index.exact.vectors, float(model.temperature().detach())
+    softmax = CatalogueSoftmax(vectors, temperature, model.training_dim)
     report = evaluate_retrieval(
         dataset,
         config.part,
@@ -81,7 +83,7 @@ def _evaluate(
         num_resamples=config.num_bootstrap,
         level=config.confidence,
         candidates=config.candidates,
-        softmax=CatalogueSoftmax(index.exact.vectors, float(model.temperature().detach())),
+        softmax=softmax,
         popularity_alphas=config.popularity_alphas,
     )
     return replace(report, about=report.about | _about_ridge(model))

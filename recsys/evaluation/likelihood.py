@@ -19,10 +19,12 @@ from recsys.metrics import log_likelihood, perplexity
 class CatalogueSoftmax:
     """What a model says of the next item: P(item | query) by a softmax over all candidates.
 
-    Scores are those of search, inner products of the vectors (of a query with several interests the
-    largest over them), divided by the temperature; nothing is left out as seen. A loss whose
-    optimum is score / temperature = log P + a constant (softmax in full, sampled or in the batch
-    with log Q, noise-contrastive) trains this very distribution.
+    Scores are inner products of the vectors, or of their first `dim` numbers (of a query with
+    several interests the largest over them), divided by the temperature; nothing is left out as
+    seen. What a ridge part adds in search stands behind the towers' numbers and is no
+    log-probability; `dim` leaves it out. A loss whose optimum is score / temperature = log P + a
+    constant (softmax in full, sampled or in the batch with log Q, noise-contrastive) trains this
+    very distribution.
 
     Others do not. Without log Q (`log_q=none`), and by negative sampling, the scores tend to
     log(P / Q) + a constant: unless Q is uniform, popularity is taken out of them. BPR fixes no
@@ -32,10 +34,12 @@ class CatalogueSoftmax:
     Attributes:
         vectors: [C, D], float32; those of the candidates.
         temperature: The model's; above 0.
+        dim: Numbers of a vector that count, the first ones; None: all.
     """
 
     vectors: NDArray[np.float32]
     temperature: float
+    dim: int | None = None
 
 
 class LikelihoodJudge:
@@ -60,7 +64,12 @@ class LikelihoodJudge:
     def add(self, block: EvaluationQueries, vectors: NDArray[np.float32]) -> None:
         """Score what a block chose, whose query vectors are [B, D] or [B, M, D]."""
         chosen, softmax = block.chosen, self._softmax
-        values = log_likelihood(vectors, softmax.vectors, chosen, temperature=softmax.temperature)
+        values = log_likelihood(
+            vectors[..., : softmax.dim],
+            softmax.vectors[:, : softmax.dim],
+            chosen,
+            temperature=softmax.temperature,
+        )
         scored = chosen.rows < len(softmax.vectors)
         owners, values = chosen.owners()[scored], values[scored]
         self._sums.append(np.bincount(owners, values, len(block)).astype(np.float64))

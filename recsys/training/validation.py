@@ -71,14 +71,14 @@ class Validator:
             return {}
         dataset = self._dataset
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
-        recall = f"recall_at_{self.k}"
+        recall, temperature = f"recall_at_{self.k}", float(model.temperature().detach())
         metrics = quick_metrics(
             self._queries,
             embed=partial(embed_queries, model),
             exact=ExactIndex(vectors),
             ks=[self.k],
             exclude_seen=dataset.exclude_seen,
-            softmax=CatalogueSoftmax(vectors, float(model.temperature().detach())),
+            softmax=CatalogueSoftmax(vectors, temperature, model.training_dim),
             ranked=self._ranked,
         )
         names = recall, "log_likelihood", "perplexity", "num_scored_events", "num_unknown_events"

@@ -192,6 +192,28 @@ def test_of_several_interests_the_largest_scores_are_ranked_and_make_the_softmax
     assert report.metrics["recall_at_5"].value == pytest.approx(metrics["recall_at_5"])
 
 
+def test_numbers_behind_those_of_the_softmax_change_the_ranking_alone(
+    dataset: PreparedDataset,
+) -> None:
+    model = Model(dataset)
+    more = np.random.default_rng(2).normal(size=(dataset.num_items, 4)).astype(np.float32)
+    items = np.concatenate([model.items, more], axis=1)
+    softmax = CatalogueSoftmax(items, TEMPERATURE, dim=6)
+
+    def embed(queries: EvaluationQueries) -> NDArray[np.float32]:
+        plain = model.embed(queries)
+        return np.concatenate([plain, 3 * np.ones_like(plain[:, :4])], axis=1)
+
+    values = slow_values(dataset, model)
+    changes: dict[str, Any] = {"embed": embed, "exact": ExactIndex(items), "softmax": softmax}
+    metrics, report = quick(dataset, model, **changes), evaluate(dataset, model, **changes)
+    mean = math.fsum(values) / len(values)
+    assert metrics["log_likelihood"] == pytest.approx(mean, abs=1e-6)
+    assert report.likelihood["log_likelihood"].value == pytest.approx(mean, abs=1e-6)
+    assert metrics["recall_at_5"] != quick(dataset, model)["recall_at_5"]
+    assert report.metrics["recall_at_5"] != evaluate(dataset, model).metrics["recall_at_5"]
+
+
 def test_without_a_softmax_the_report_says_nothing_of_it(dataset: PreparedDataset) -> None:
     report = evaluate(dataset, Model(dataset), softmax=None)
     assert report.likelihood == {}

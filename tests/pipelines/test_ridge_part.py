@@ -70,6 +70,15 @@ def test_the_towers_are_those_of_a_run_without_it_and_the_factors_those_of_the_t
     assert torch.equal(factors_of(ridge.bundle), factors)
     vectors = ridge.bundle.item_vectors[:, width:]
     np.testing.assert_allclose(vectors, 5**0.5 * factors, rtol=1e-6)
+    here, there = (
+        json.loads((folder / "report.json").read_text())
+        for folder in (ridge.folder, tmp_path / "alone")
+    )
+    of_towers = there["likelihood"]["metrics"]
+    assert here["likelihood"]["metrics"] == pytest.approx(of_towers, rel=1e-6)
+    assert here["metrics"] != there["metrics"]
+    scores, others = (bundle.manifest["scores"]["validation"] for bundle in (ridge.bundle, alone))
+    assert scores["log_likelihood"] == pytest.approx(others["log_likelihood"], rel=1e-6)
 
 
 def test_an_outside_evaluator_finds_the_reports_recall_and_the_scores(
