@@ -1,6 +1,6 @@
 """Features as the towers read them: one encoded column a feature, one row an entity or event."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,14 @@ class FeatureTable:
         """Make rows in which every feature is missing."""
         return cls(schema, {spec.name: missing_column(spec, num_rows) for spec in schema}, num_rows)
 
+    def known(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Tell of which rows the features named hold anything that is known: [N]."""
+        known = np.zeros(len(self), bool)
+        for spec in self.schema:
+            if spec.name in names:
+                known |= _known(spec, self.columns[spec.name])
+        return known
+
     def take(self, rows: NDArray[np.integer]) -> "FeatureTable":
         """Take rows: [B], int64, in the order given; -1 gives a row with nothing known."""
         if len(self) == 0:
@@ -126,6 +134,15 @@ class FeatureTable:
                 raise FormatError(f"The column {prefix + spec.name!r} is absent.")
             columns[spec.name] = _from_arrow(spec, table[prefix + spec.name])
         return cls(schema, columns, table.num_rows)
+
+
+def _known(spec: FeatureSpec, column: Column) -> NDArray[np.bool_]:
+    if isinstance(column, Ragged):  # value 0 is the unknown value of a list, but a bucket of a text
+        known = np.full(len(column.rows), True) if spec.kind == "text" else column.rows > 0
+        return np.bincount(column.owners()[known], minlength=len(column)) > 0
+    if spec.kind == "numeric":
+        return ~np.isnan(column)
+    return np.any(column, axis=1) if spec.kind == "vector" else np.asarray(column > 0)
 
 
 def _take(

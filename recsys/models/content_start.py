@@ -37,9 +37,10 @@ def start_at_content(model: TwoTower, features: FeatureTable) -> None:
     an item's features is its weights in those directions, times one number: the one that gives
     these sums the root mean square length that they have at random values.
 
-    Tokens of no training item begin at zeros, for nothing is known of them, and so does what
-    stands for unknown and missing values. Columns beyond the rank begin at a tenth of their random
-    values. Features that are numbers or vectors keep their random values.
+    Tokens of no training item begin at zeros, for nothing is known of them. What stands for unknown
+    and missing values begins at a tenth of its random values, and so do the columns beyond the
+    rank: nearly nothing, but training can move it, which zeros with a length to be brought to 1
+    would make a matter of chance. Features that are numbers or vectors keep their random values.
 
     Args:
         model: With random values.
@@ -119,16 +120,17 @@ class _Tokens:
 
 
 def _set(model: TwoTower, name: str, rows: NDArray[np.float64], known: NDArray[np.bool_]) -> None:
-    """Overwrite the table of a feature; what it has beyond the V tokens begins at zeros."""
+    """Overwrite the rows of V tokens in the table of a feature."""
     encoders = model.item_tower.features
     encoder = encoders.encoders[encoders.names.index(name)]
     assert isinstance(encoder, BagEncoder | CategoryEncoder)  # noqa: S101 - by its kind
-    table, rank = encoder.table.weight, rows.shape[1]
-    table[:, :rank] = 0
-    table[: len(rows), :rank] = torch.from_numpy(rows).to(table)
-    table[:, rank:] *= _SMALL
-    table[: len(rows)][torch.from_numpy(~known)] = 0
-    table[len(rows) :] = 0
+    missing = encoder.empty_row if isinstance(encoder, BagEncoder) else 0
+    table = encoder.table.weight
+    table.mul_(_SMALL)
+    small = table[missing].clone()
+    table[: len(rows), : rows.shape[1]] = torch.from_numpy(rows).to(table)
+    table[: len(rows)][torch.from_numpy(~known).to(table.device)] = 0
+    table[missing] = small
 
 
 def _unit(matrix: csr_array) -> csr_array:

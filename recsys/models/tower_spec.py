@@ -28,7 +28,7 @@ class UserTowerSpec:
         history_length: Items of the history looked at, the newest ones.
         history_table: own | shared | tower: what histories read of an item: a vector of a table for
             histories alone, the item tower's vector of its id, or what that tower makes of id and
-            features (normalised as an item's is, without bias).
+            features (normalised as an item's is, without bias; items without either are left out).
         decay: Weight of an item against the next newer one, in (0, 1] (recency; attention begins
             with it).
         exponent: Power of the sum of weights that divides the pooled sum, in [0, 1] (recency and

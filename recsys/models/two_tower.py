@@ -5,6 +5,7 @@ Dimensions: B queries, C candidates, L items in a history, D embedding width, T 
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -39,7 +40,8 @@ class TwoTower(nn.Module):
     Where histories read the item tower (`spec.histories_read_tower`), training embeds the items of
     a step's histories with it. At search they read the vectors of the whole catalogue, computed
     once and kept until training goes on or other values are loaded. With `spec.normalize` these
-    have length 1 too: an item of many or rare values does not outweigh the others.
+    have length 1 too: an item of many or rare values does not outweigh the others. An item of which
+    that tower knows nothing, no id and no feature, is left out of histories.
 
     Args:
         spec: What the model is made of.
@@ -69,6 +71,7 @@ class TwoTower(nn.Module):
                 spec.temperature, low=spec.min_temperature, high=spec.max_temperature
             )
         self.register_buffer("history_vectors", None, persistent=False)  # [num_items, D]
+        self._told: tuple[FeatureTable, Tensor] | None = None  # of which items features tell
 
     @property
     def device(self) -> torch.device:
@@ -128,12 +131,13 @@ class TwoTower(nn.Module):
             )
         item_rows = to_tensor(histories, self.device, torch.int64)
         trained = self.item_tower.rows.known(item_rows)
+        read = self._known_to_tower(item_rows) if self.spec.histories_read_tower else trained
         embeddings = self.user_tower(
             to_tensor(inputs.user_rows, self.device, torch.int64),
             inputs.features,
             inputs.context,
             histories=item_rows,
-            known=item_rows >= 0 if self.spec.histories_read_tower else trained,
+            known=read,
             times=self._times(inputs),
             places=self._places(inputs),
             item_table=self._item_table(),
@@ -177,15 +181,19 @@ class TwoTower(nn.Module):
             self.history_vectors = embed_catalogue(embed, num_items, self.device)
         return self.history_vectors
 
+    def _known_to_tower(self, item_rows: Tensor) -> Tensor:
+        """Tell of which items the item tower knows anything: bool, the shape of `item_rows`."""
+        features, tower = self._features_of_items(), self.item_tower
+        if self._told is None or self._told[0] is not features:
+            by_features = features.known(tower.features.names)[: tower.rows.num_ids]
+            self._told = features, torch.from_numpy(by_features)
+        told = self._told[1].to(item_rows.device)
+        known: Tensor = told[item_rows.clamp(min=0)] & (item_rows >= 0)
+        return known if tower.ids is None else known | tower.rows.known(item_rows)
+
     def _embed_for_histories(self) -> Callable[[Tensor], Tensor]:
         """Give what embeds items by row, [B] to [B, D], as candidates are but for the bias."""
-        num_items, features = self.item_tower.rows.num_ids, self.item_features
-        if features is None or len(features) < num_items:
-            given = "none" if features is None else len(features)
-            raise ArgumentError(
-                f"`item_features` must have at least {num_items} rows where histories read the "
-                f"item tower, got {given}."
-            )
+        features = self._features_of_items()
 
         def embed(rows: Tensor) -> Tensor:
             vectors, _ = self.item_tower(rows, features.take(rows.cpu().numpy()))
@@ -193,11 +201,32 @@ class TwoTower(nn.Module):
 
         return embed
 
+    def _features_of_items(self) -> FeatureTable:
+        num_items, features = self.item_tower.rows.num_ids, self.item_features
+        if features is None or len(features) < num_items:
+            given = "none" if features is None else len(features)
+            raise ArgumentError(
+                f"`item_features` must have at least {num_items} rows where histories read the "
+                f"item tower, got {given}."
+            )
+        return features
+
     def train(self, mode: bool = True) -> Self:
         """Enter training, or leave it; entering lets go of the kept vectors of histories."""
         if mode:
             self.history_vectors = None
         return super().train(mode)
+
+    def set_ridge_scale(self, scale: float) -> None:
+        """Multiply the scores of the ridge part by another number; the specification says which.
+
+        Raises:
+            ArgumentError: There is no ridge part.
+        """
+        if self.ridge is None:
+            raise ArgumentError("`scale` must be given to a model with a ridge part alone.")
+        self.spec = replace(self.spec, ridge_scale=scale)
+        self.ridge.scale = scale
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
         """Load values; lets go of the kept vectors of histories, which are those of others."""

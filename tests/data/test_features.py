@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from recsys.data import FeatureOptions, FeatureSchema, FeatureTable, infer_features
+from recsys.data import FeatureOptions, FeatureSchema, FeatureSpec, FeatureTable, infer_features
 from recsys.foundations import ArgumentError, DataError, FormatError, Ragged
 
 
@@ -263,3 +263,28 @@ def test_refuses_numbers_whose_spread_overflows(kind: str, largest: float) -> No
     words = re.escape(f"'x' holds numbers too large, such as {largest:g}")
     with pytest.raises(DataError, match=words):
         fit([largest, -largest], kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "expected"),
+    [
+        ("categorical", np.array([0, 2], np.int32), [False, True]),
+        ("bucket", np.array([1, 0], np.int32), [True, False]),
+        ("numeric", np.array([0.0, np.nan], np.float32), [True, False]),
+        ("vector", np.array([[0, 0], [0, -1]], np.float32), [False, True]),
+        ("multi", Ragged(np.array([0, 1, 3]), np.array([0, 0, 2], np.int32)), [False, True]),
+        ("text", Ragged(np.array([0, 1, 1]), np.array([0], np.int32)), [True, False]),
+    ],
+)
+def test_a_row_is_known_where_it_holds_a_value(
+    kind: str, column: NDArray[Any] | Ragged, expected: list[bool]
+) -> None:
+    specs = (
+        FeatureSpec(name="x", kind=kind, size=3),
+        FeatureSpec(name="y", kind="numeric", size=1),
+    )
+    columns: dict[str, Any] = {"x": column, "y": np.array([1, 1], np.float32)}
+    table = FeatureTable(FeatureSchema(specs), columns, 2)
+    assert table.known(["x"]).tolist() == expected
+    assert table.known(["x", "y"]).tolist() == [True, True]
+    assert table.known([]).tolist() == [False, False]

@@ -75,6 +75,9 @@ def make_model(features: FeatureTable, spec: ModelSpec = SPEC) -> TwoTower:
 
 
 def item_sums(model: TwoTower, features: FeatureTable) -> NDArray[np.float64]:
+    """Embed the items, with zeros in the place of unknown and missing values."""
+    for name, table in tables_of(model).items():
+        table.data[NUM_BUCKETS if name == "title" else 0] = 0
     vectors = model.embed_candidates(np.arange(NUM_ITEMS), features)
     return vectors.detach().double().numpy()
 
@@ -136,16 +139,19 @@ def test_fewer_columns_than_the_rank_hold_the_leading_directions() -> None:
     np.testing.assert_allclose(found / scale, expected, atol=1e-5 * expected.max())
 
 
-def test_values_of_no_training_item_and_missing_ones_begin_at_zeros() -> None:
+def test_values_of_no_training_item_begin_at_zeros_and_missing_ones_near_them() -> None:
     features = make_features()
-    model = make_model(features)
+    model, untouched = make_model(features), make_model(features)
     start_at_content(model, features)
-    tables = tables_of(model)
-    zeros = {name: (table == 0).all(dim=1).nonzero().flatten() for name, table in tables.items()}
-    assert zeros["tags"].tolist() == [0, 8]
-    assert zeros["brand"].tolist() == [0, 5]
+    tables, before = tables_of(model), tables_of(untouched)
     assert len(tables["title"]) == NUM_BUCKETS + 1
-    assert zeros["title"].tolist() == [NUM_BUCKETS]
+    for name, missing in (("tags", 0), ("brand", 0), ("title", NUM_BUCKETS)):
+        kept, drawn = tables[name][missing].detach(), before[name][missing].detach()
+        np.testing.assert_allclose(kept, drawn / 10, rtol=1e-6)
+    zeros = {name: (table == 0).all(dim=1).nonzero().flatten() for name, table in tables.items()}
+    assert zeros["tags"].tolist() == [8]
+    assert zeros["brand"].tolist() == [5]
+    assert zeros["title"].tolist() == []
 
 
 def test_sums_of_features_are_as_long_as_at_random_values() -> None:

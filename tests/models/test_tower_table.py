@@ -186,6 +186,38 @@ def test_an_item_without_training_events_counts_in_a_history(
     assert not torch.allclose(cold, other, atol=1e-3)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_an_item_without_id_and_features_is_left_out_of_histories(training: bool) -> None:
+    features = make_features()
+    tags, prices = features.columns["tags"], features.columns["price"]
+    assert isinstance(tags, Ragged)
+    assert isinstance(prices, np.ndarray)
+    tags.rows[tags.offsets[12] : tags.offsets[13]] = 0
+    prices[12] = np.nan
+    model = make_model(item_features=features).train(training)
+    # Item 12 keeps its place, as padding does, but neither weight counts.
+    without, padded = model.embed_queries(make_inputs([[7, 12, 9], [7, -1, 9]]))
+    assert_close(without, padded)
+    alone, empty = model.embed_queries(make_inputs([[12], [-1]]))
+    assert_close(alone, empty)
+    ids = make_model(
+        replace(SPEC, item_tower=replace(ITEMS, use_id=True)),
+        item_features=features,
+        item_counts=np.where(np.arange(NUM_ITEMS) == 13, 0, 1),
+    ).train(training)
+    with_id, padded = ids.embed_queries(make_inputs([[7, 12, 9], [7, -1, 9]]))
+    assert not torch.allclose(with_id, padded, atol=1e-3)
+    prices[13] = np.nan
+    tags.rows[tags.offsets[13] : tags.offsets[14]] = 0
+    cold = make_model(
+        replace(SPEC, item_tower=replace(ITEMS, use_id=True)),
+        item_features=features,
+        item_counts=np.where(np.arange(NUM_ITEMS) == 13, 0, 1),
+    ).train(training)
+    left_out, padded = cold.embed_queries(make_inputs([[7, 13], [7, -1]]))
+    assert_close(left_out, padded)
+
+
 def test_an_item_without_training_events_has_the_neutral_gate() -> None:
     model, plain = make_model(with_user(gate_dim=3)), make_model()
     plain.load_state_dict(model.state_dict(), strict=False)
