@@ -150,7 +150,7 @@ def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSp
         ridge_dim=config.ridge.dim,
         ridge_regularization=regularization,
         ridge_unobserved=unobserved,
-        ridge_scale=config.ridge.scale,
+        ridge_scale=config.ridge.scales[0],
     )
 
 
@@ -179,6 +179,7 @@ def build_run(
             max_users=trainer.validation_users,
             seed=config.seed,
             candidates=config.evaluation.candidates,
+            ridge_scales=config.model.ridge.scales if model.ridge is not None else (),
         ),
         tracker=tracker,
         store=build_checkpoints(config, dataset, run_dir),

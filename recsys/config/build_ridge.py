@@ -11,8 +11,6 @@ from recsys.foundations import Progress, make_generator
 from recsys.models import ItemFactors
 from recsys.training import RidgeJudge, choose_ridge
 
-_USERS_THAT_CHOOSE = 2000
-
 
 def fit_ridge(config: TrainConfig, dataset: PreparedDataset) -> tuple[RidgeConfig, Tensor]:
     """Choose the settings of the ridge part on validation, and fit it to the training part.
@@ -46,12 +44,11 @@ def fit_ridge(config: TrainConfig, dataset: PreparedDataset) -> tuple[RidgeConfi
 
 def _build_judge(config: TrainConfig, dataset: PreparedDataset) -> RidgeJudge:
     trainer = config.trainer
-    most = trainer.validation_users
     return RidgeJudge(
         dataset,
         history_length=config.model.user_tower.history.length,
         k=trainer.validate_at,
-        max_users=_USERS_THAT_CHOOSE if most is None else min(most, _USERS_THAT_CHOOSE),
+        max_users=trainer.validation_users,
         seed=config.seed,
         candidates=config.evaluation.candidates,
     )

@@ -85,17 +85,21 @@ class RidgeConfig:
     regularization: Any = MISSING  # a number, or several to choose from on validation
     unobserved: Any = MISSING  # weight of what a user did not meet; likewise
     iterations: int = MISSING
-    scale: float = MISSING  # multiplies its scores
+    scale: Any = MISSING  # multiplies its scores; a number, or several to choose from
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         if self.dim < 0 or self.dim % 16 != 0:
             raise ConfigError(f"model.ridge.dim must be 0 or a multiple of 16, got {self.dim}.")
-        for key in ("regularization", "unobserved"):
+        for key in ("regularization", "unobserved", "scale"):
             for value in numbers(f"model.ridge.{key}", getattr(self, key)):
                 above(f"model.ridge.{key}", value, 0)
         at_least("model.ridge.iterations", self.iterations, 1)
-        above("model.ridge.scale", self.scale, 0)
+
+    @property
+    def scales(self) -> list[float]:
+        """Give what its scores may be multiplied by."""
+        return numbers("model.ridge.scale", self.scale)
 
     @property
     def pairs(self) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from recsys.evaluation.comparison_table import comparison_table, print_compariso
 from recsys.evaluation.dial_judge import DialPoint
 from recsys.evaluation.embed import embed_queries
 from recsys.evaluation.estimates import Estimate, Resampling
-from recsys.evaluation.evaluate import evaluate_retrieval, quick_metrics
+from recsys.evaluation.evaluate import Embed, evaluate_retrieval, quick_metrics
 from recsys.evaluation.figures import new_figure
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import ListJudge, measure_lists
@@ -38,6 +38,7 @@ __all__ = [
     "CatalogueSoftmax",
     "Comparison",
     "DialPoint",
+    "Embed",
     "Estimate",
     "EvaluationQueries",
     "FilledRank",

@@ -52,9 +52,14 @@ class RidgePart(nn.Module):
     ) -> None:
         super().__init__()
         self.regularization, self.unobserved = regularization, unobserved
-        self.root = math.sqrt(scale)
+        self.scale = scale
         self.register_buffer("item_factors", torch.zeros(num_items, dim))  # [N, K]
         self.register_buffer("gram", torch.zeros(dim, dim))
+
+    @property
+    def root(self) -> float:
+        """What vectors of either side are multiplied by."""
+        return math.sqrt(self.scale)
 
     def set_item_factors(self, factors: Tensor) -> None:
         """Take the factors of all items: [N, K]."""

@@ -119,6 +119,9 @@ def fit(run: TrainingRun, *, resume: bool) -> FitResult:
         run.tracker.log_metrics(record, step=position.epoch)
     if position.best_epoch:
         run.store.restore_best(run.step.model)
+        scale = position.records[position.best_epoch - 1].get("validation_ridge_scale")
+        if scale is not None:  # no part of the weights
+            run.step.model.set_ridge_scale(scale)
     return FitResult(
         position.records,
         position.best_epoch or position.epoch,
@@ -201,6 +204,8 @@ def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str
             position.best_epoch, position.best_recall = position.epoch, recall
     if "perplexity" in scores:
         text += f", perplexity {scores['perplexity']:.1f}"
+    if "ridge_scale" in scores:
+        text += f", ridge scale {scores['ridge_scale']:g}"
     text += "".join(f", {name.replace('_', ' ')} {x:.4g}" for name, x in draws.items())
     position.records.append(record)
     position.start_epoch()

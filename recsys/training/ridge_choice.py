@@ -15,7 +15,7 @@ from recsys.evaluation import EvaluationQueries, quick_metrics
 from recsys.foundations import Progress
 from recsys.index import ExactIndex
 from recsys.models import ItemFactors, RidgePart, pad_histories
-from recsys.training.validation import draw_queries
+from recsys.training.validation import draw_choosers
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class RidgeJudge:
         dataset: Its validation part may be empty; then there is nothing to measure.
         history_length: Items of a history that count, the newest.
         k: List length.
-        max_users: At most so many users, drawn by seed.
+        max_users: At most so many users, drawn by seed, and 2,000 in any case; None: those.
         seed: Of that draw.
         candidates: What is ranked: "all" or "cold", as in `evaluate_retrieval`.
 
@@ -43,13 +43,13 @@ class RidgeJudge:
         *,
         history_length: int,
         k: int,
-        max_users: int,
+        max_users: int | None,
         seed: int,
         candidates: str,
     ) -> None:
         self.k, self._history_length = k, history_length
-        self._queries, self._ranked = draw_queries(
-            dataset, max_users=max_users, seed=seed, candidates=candidates
+        self._queries, self._ranked = draw_choosers(
+            dataset, max_users, seed=seed, candidates=candidates
         )
         self._exclude_seen = dataset.exclude_seen
         self._trained = torch.from_numpy(dataset.items.counts[: dataset.num_items] > 0)
@@ -75,7 +75,7 @@ class RidgeJudge:
             exclude_seen=self._exclude_seen,
             ranked=self._ranked,
         )
-        return metrics[f"recall_at_{self.k}"]
+        return metrics.get(f"recall_at_{self.k}", 0.0)  # none: nobody chose what is ranked
 
 
 def choose_ridge(

@@ -1,6 +1,7 @@
 """What a model does on the validation part, between epochs, over the whole catalogue."""
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from recsys.data import PreparedDataset
 from recsys.evaluation import (
     CatalogueSoftmax,
+    Embed,
     EvaluationQueries,
     RankedCandidates,
     build_queries,
@@ -18,10 +20,12 @@ from recsys.evaluation import (
 from recsys.foundations import make_numpy_generator
 from recsys.index import ExactIndex
 from recsys.models import TwoTower, encode_candidates
+from recsys.training.ridge_scale import choose_ridge_scale, scale_behind
 
 log = logging.getLogger(__name__)
 
 _ITEMS_NAMED = 5
+_USERS_THAT_CHOOSE = 2000
 
 
 class Validator:
@@ -35,6 +39,8 @@ class Validator:
         max_users: At most so many users, drawn by seed; None: all.
         seed: Of that draw.
         candidates: What is ranked: "all" or "cold", as in `evaluate_retrieval`.
+        ridge_scales: What the scores of the model's ridge part may be multiplied by; the best is
+            chosen each time, on at most 2,000 users. Fewer than two: nothing is chosen.
 
     Raises:
         DataError: "cold", and no item of the validation part is.
@@ -48,41 +54,68 @@ class Validator:
         max_users: int | None,
         seed: int,
         candidates: str = "all",
+        ridge_scales: Sequence[float] = (),
     ) -> None:
         self.k, self._dataset = k, dataset
         self._queries, self._ranked = draw_queries(
             dataset, max_users=max_users, seed=seed, candidates=candidates
         )
         _log_unknown_items(dataset, self._queries)
+        self._scales = ridge_scales if len(ridge_scales) > 1 else ()
+        if self._scales:
+            self._choosers = draw_choosers(dataset, max_users, seed=seed, candidates=candidates)[0]
+            if len(self._queries) == 0:
+                log.warning("the validation part is empty: the first model.ridge.scale is taken")
 
     def measure(self, model: TwoTower) -> dict[str, float]:
         """Embed the catalogue once and give the numbers of a model.
 
         Args:
-            model: Is left in the mode it was in.
+            model: Is left in the mode it was in; where there are scales to choose from, its ridge
+                part takes the best one, whichever it had.
 
         Returns:
             `recall_at_<k>` (mean over users with a validation event); `log_likelihood` (nats, mean
             over events), `perplexity`, `num_scored_events` and `num_unknown_events`, as
-            `CatalogueSoftmax` explains them. Empty without a validation event; the likelihood is
-            left out where no event can be scored.
+            `CatalogueSoftmax` explains them; `ridge_scale` where there are several. Empty without
+            a validation event; the likelihood is left out where no event can be scored.
         """
         if len(self._queries) == 0:
             return {}
-        dataset = self._dataset
+        dataset, embed = self._dataset, partial(embed_queries, model)
+        if self._scales:
+            model.set_ridge_scale(1.0)  # what is chosen must not depend on what was chosen last
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
+        exact = ExactIndex(vectors)
+        scale = self._choose_scale(embed, exact, model.training_dim) if self._scales else 1.0
         recall, temperature = f"recall_at_{self.k}", float(model.temperature().detach())
         metrics = quick_metrics(
             self._queries,
-            embed=partial(embed_queries, model),
-            exact=ExactIndex(vectors),
+            embed=scale_behind(embed, model.training_dim, scale),
+            exact=exact,
             ks=[self.k],
             exclude_seen=dataset.exclude_seen,
             softmax=CatalogueSoftmax(vectors, temperature, model.training_dim),
             ranked=self._ranked,
         )
         names = recall, "log_likelihood", "perplexity", "num_scored_events", "num_unknown_events"
-        return {name: metrics[name] for name in names if name in metrics}
+        scores = {name: metrics[name] for name in names if name in metrics}
+        if not self._scales:
+            return scores
+        model.set_ridge_scale(scale)
+        return scores | {"ridge_scale": scale}
+
+    def _choose_scale(self, embed: Embed, exact: ExactIndex, dim: int) -> float:
+        return choose_ridge_scale(
+            self._scales,
+            self._choosers,
+            embed=embed,
+            exact=exact,
+            dim=dim,
+            k=self.k,
+            dataset=self._dataset,
+            ranked=self._ranked,
+        )
 
 
 def draw_queries(
@@ -97,6 +130,14 @@ def draw_queries(
         chosen = make_numpy_generator(seed, "validation").permutation(len(queries))[:max_users]
         queries = queries.take(np.sort(chosen))
     return queries, ranked
+
+
+def draw_choosers(
+    dataset: PreparedDataset, max_users: int | None, *, seed: int, candidates: str
+) -> tuple[EvaluationQueries, RankedCandidates]:
+    """Give 2,000 of them at most, enough to choose a setting by."""
+    most = _USERS_THAT_CHOOSE if max_users is None else min(max_users, _USERS_THAT_CHOOSE)
+    return draw_queries(dataset, max_users=most, seed=seed, candidates=candidates)
 
 
 def _log_unknown_items(dataset: PreparedDataset, queries: EvaluationQueries) -> None:

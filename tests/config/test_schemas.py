@@ -107,6 +107,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"model.ridge.unobserved": "many"},
             "model.ridge.unobserved must be a number or a list of some, got 'many'.",
         ),
+        ({"model.ridge.scale": [5, -1]}, "model.ridge.scale must be above 0, got -1.0."),
         ({"model.ridge.unobserved": [0.1, 0]}, "model.ridge.unobserved must be above 0, got 0.0."),
         ({"model.temperature.initial": 0}, "model.temperature.initial must be above 0, got 0.0."),
         (

@@ -125,6 +125,18 @@ def test_the_score_is_the_towers_plus_that_of_the_ridge_part(changes: dict[str, 
     np.testing.assert_allclose(scores, of_towers + added, atol=1e-3)
 
 
+def test_another_scale_multiplies_the_scores_of_the_ridge_part_alone() -> None:
+    model, alone = make_model(item_bias=True), make_model(item_bias=True, ridge_dim=0)
+    of_towers = encode_queries(alone, make_inputs()) @ candidates_of(alone).T
+    before = encode_queries(model, make_inputs()) @ candidates_of(model).T
+    model.set_ridge_scale(3 * SCALE)
+    assert model.spec.ridge_scale == 3 * SCALE
+    after = encode_queries(model, make_inputs()) @ candidates_of(model).T
+    np.testing.assert_allclose(after - of_towers, 3 * (before - of_towers), atol=1e-3)
+    with pytest.raises(ArgumentError, match="`scale` must be given to a model with a ridge part"):
+        alone.set_ridge_scale(1.0)
+
+
 def test_training_knows_the_towers_alone_and_their_vectors_come_first() -> None:
     model = make_model(item_bias=True)
     nothing = FeatureTable.missing(NOTHING, 3)

@@ -127,6 +127,30 @@ def test_of_listed_settings_one_is_chosen_and_all_is_as_if_it_stood_alone(
     assert resumed.bundle_id == straight.bundle_id
 
 
+def test_of_listed_scales_each_epoch_takes_one_and_the_model_that_of_the_best_epoch(
+    train_in: Train, tmp_path: Path
+) -> None:
+    scales = [0.001, 30.0, 4.0]
+    settings = WITH | {"trainer.epochs": 3, "model.ridge.scale": scales, "trainer.validate_at": 5}
+    straight = read_bundle(train_in(tmp_path / "straight", settings))
+    recalls = {}
+    for scale in scales:
+        alone = read_bundle(
+            train_in(tmp_path / f"{scale}", settings | {"model.ridge.scale": scale})
+        )
+        recalls[scale] = alone.manifest["scores"]["validation"]["recall_at_5"]
+    assert len(set(recalls.values())) > 1
+    scores = straight.manifest["scores"]["validation"]
+    assert scores["recall_at_5"] == pytest.approx(max(recalls.values()), abs=1e-12)
+    scale = straight.model.spec.ridge_scale
+    assert scores["ridge_scale"] == scale == max(recalls, key=recalls.__getitem__)
+    alone = read_bundle(tmp_path / f"{scale}" / "bundle")
+    np.testing.assert_array_equal(straight.item_vectors, alone.item_vectors)
+    train_in(tmp_path / "halted", settings | {"trainer.epochs": 1})
+    resumed = read_bundle(train_in(tmp_path / "halted", settings | {"resume": True}))
+    assert resumed.bundle_id == straight.bundle_id
+
+
 def test_a_warm_start_fits_it_anew_and_may_change_it(
     ridge: Run, train_in: Train, tmp_path: Path
 ) -> None:
