@@ -45,8 +45,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "loss=refined is not a choice; did you mean experiment=estimator/refined? There are",
         ),
         ({"experiment": "tiney"}, "experiment=tiney is not a choice; did you mean tiny?"),
-        ({"experiment": "none"}, "choice. There are features, general, history, sequential, tiny, "
-            "estimator/NAME."),
+        (
+            {"experiment": "none"},
+            "choice. There are features, general, history, sequential, tiny, estimator/NAME.",
+        ),
         ({"experiment": "bpr"}, "experiment=bpr is not a choice; did you mean estimator/bpr? Ther"),
         (
             {"experiment": "estimator/brp"},
