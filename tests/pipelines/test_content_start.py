@@ -1,6 +1,7 @@
 """The content start by the stages: it is where training begins, and a warm start needs none."""
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ def test_training_begins_at_the_content_and_a_warm_start_where_the_bundle_ended(
     caplog.set_level(logging.INFO)
     path = run(tiny | WITH, tmp_path / "first")
     assert "content start: " in caplog.text
+    loss = re.search(r"epoch 1: loss (\S+),", caplog.text)
+    assert loss is not None
+    # Nothing is learnt: about uniform, and over the 56 items with training events of 80.
+    assert float(loss[1]) == pytest.approx(np.log(56), abs=0.1)
     bundle, dataset = read_bundle(path), read_prepared(dataset_of(path))
     found = [table.detach().clone() for table in tables_of(bundle.model)]
     with torch.no_grad():
