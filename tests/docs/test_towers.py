@@ -51,8 +51,8 @@ def test_every_choice_has_a_row(page: Any) -> None:
 
 
 def test_every_key_that_is_named_is_a_setting(page: Any) -> None:
-    known = flatten(compose_config("train", TrainConfig, {"loss": "mixed"})).keys()
-    known |= flatten(compose_config("train", TrainConfig, {"loss": "full_softmax"})).keys()
+    losses = [{"loss": "mixed"}, {"loss": "full_softmax"}]
+    known = {key for one in losses for key in flatten(compose_config("train", TrainConfig, one))}
     named = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)(?:=[^`]*)?`", page.prose))
     of_baselines = {name for name in named if name.startswith("ials.")}
     assert len(named) > 40

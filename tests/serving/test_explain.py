@@ -26,7 +26,10 @@ ITEMS: dict[str, list[Any]] = {
     "price": [float(n) if n != 4 else float("nan") for n in range(11)],
     "tags": [[f"t{n % 3}", f"t{n % 2}"] if n % 4 else [] for n in range(11)],
 }
-USERS: dict[str, list[Any]] = {"id": [f"u{u}" for u in range(7)], "age": [str(20 + u % 3) for u in range(7)]}
+USERS: dict[str, list[Any]] = {
+    "id": [f"u{u}" for u in range(7)],
+    "age": [str(20 + u % 3) for u in range(7)],
+}
 CONTEXT = {"device": [["tv", "phone"][n % 2] for n in range(len(ROWS))]}
 LINEAR = {"history": "recency", "decay": 1.0, "exponent": 0.0}
 ENCODERS: dict[str, dict[str, Any]] = {
