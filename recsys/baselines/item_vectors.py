@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
-from recsys.data import FeatureSpec, FeatureTable, count_tokens, inverse_frequencies
+from recsys.data import (
+    FeatureSpec,
+    FeatureTable,
+    count_tokens,
+    inverse_frequencies,
+    row_lengths,
+    unit_rows,
+)
 from recsys.foundations import Ragged
 
 _NUM_BINS = 16  # of a number, by quantile
@@ -37,14 +44,15 @@ def item_vectors(features: FeatureTable, num_items: int) -> csr_array:
     if parts:
         marks = hstack(parts, format="csr")
         weighted = csr_array(marks @ diags_array(inverse_frequencies(marks)))
-    lengths = _lengths(weighted)
+    lengths = row_lengths(weighted)
     usual = float(lengths[lengths > 0].mean()) if lengths.any() else 1.0
     given = [
-        usual * _unit(csr_array(np.asarray(features.columns[spec.name], np.float64)[:num_items]))
+        usual
+        * unit_rows(csr_array(np.asarray(features.columns[spec.name], np.float64)[:num_items]))
         for spec in specs
         if spec.kind == "vector"
     ]
-    return _unit(hstack([weighted, *given], format="csr"))
+    return unit_rows(hstack([weighted, *given], format="csr"))
 
 
 def _tokens(spec: FeatureSpec, column: Any, num_items: int) -> csr_array | None:
@@ -68,12 +76,3 @@ def _bins(numbers: NDArray[np.float32]) -> tuple[NDArray[np.int64], int]:
     edges = np.unique(np.quantile(numbers[~missing], np.arange(1, _NUM_BINS) / _NUM_BINS))
     places = 1 + np.searchsorted(edges, numbers, side="right")
     return np.where(missing, 0, places).astype(np.int64), len(edges) + 1
-
-
-def _unit(matrix: csr_array) -> csr_array:
-    lengths = _lengths(matrix)
-    return csr_array(diags_array(1 / np.where(lengths > 0, lengths, 1)) @ matrix)
-
-
-def _lengths(matrix: csr_array) -> NDArray[np.float64]:
-    return np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).ravel())

@@ -9,7 +9,13 @@ from recsys.data.entity_files import read_entities_file, write_entities
 from recsys.data.event_batches import EventBatches
 from recsys.data.events import Events, history_ends, join_histories
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
-from recsys.data.feature_tokens import TOKEN_KINDS, count_tokens, inverse_frequencies
+from recsys.data.feature_tokens import (
+    TOKEN_KINDS,
+    count_tokens,
+    inverse_frequencies,
+    row_lengths,
+    unit_rows,
+)
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
@@ -83,6 +89,8 @@ __all__ = [
     "read_interactions",
     "read_moments",
     "read_prepared",
+    "row_lengths",
+    "unit_rows",
     "weigh_by_user",
     "write_entities",
 ]

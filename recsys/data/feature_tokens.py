@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from recsys.data.feature_schema import FeatureSpec
 
@@ -45,3 +45,14 @@ def inverse_frequencies(tokens: csr_array) -> NDArray[np.float64]:
     counts = np.bincount(tokens.indices, minlength=tokens.shape[1])
     inverse: NDArray[np.float64] = np.log(tokens.shape[0] / np.maximum(counts, 1))
     return inverse
+
+
+def row_lengths(matrix: csr_array) -> NDArray[np.float64]:
+    """Give the Euclidean length of each row of [N, V]: [N]."""
+    return np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).ravel())
+
+
+def unit_rows(matrix: csr_array) -> csr_array:
+    """Bring the rows of [N, V] to length 1; rows of zeros stay."""
+    lengths = row_lengths(matrix)
+    return csr_array(diags_array(1 / np.where(lengths > 0, lengths, 1)) @ matrix)

@@ -12,7 +12,14 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
 
-from recsys.data import TOKEN_KINDS, FeatureSpec, FeatureTable, count_tokens, inverse_frequencies
+from recsys.data import (
+    TOKEN_KINDS,
+    FeatureSpec,
+    FeatureTable,
+    count_tokens,
+    inverse_frequencies,
+    unit_rows,
+)
 from recsys.foundations import ConfigError, Ragged, ShapeError
 from recsys.models.feature_encoder import BagEncoder, CategoryEncoder
 from recsys.models.leading_directions import leading_directions
@@ -67,7 +74,7 @@ def start_at_content(model: TwoTower, features: FeatureTable) -> None:
         )
     log.info("content start: %s items by %s values of %s", *map("{:,}".format, items.shape), names)
     spec = model.spec
-    directions = leading_directions(_unit(items), spec.embedding_dim)  # [V, R]
+    directions = leading_directions(unit_rows(items), spec.embedding_dim)  # [V, R]
     lengths = np.square(items @ directions).sum()
     at_random = spec.embedding_dim * spec.init_std**2 * np.square(shares.data).sum()
     rows = np.sqrt(at_random / lengths) * weights[:, None] * directions
@@ -131,8 +138,3 @@ def _set(model: TwoTower, name: str, rows: NDArray[np.float64], known: NDArray[n
     table[: len(rows), : rows.shape[1]] = torch.from_numpy(rows).to(table)
     table[: len(rows)][torch.from_numpy(~known).to(table.device)] = 0
     table[missing] = small
-
-
-def _unit(matrix: csr_array) -> csr_array:
-    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
-    return csr_array(diags_array(1 / np.where(lengths > 0, lengths, 1)) @ matrix)

@@ -69,7 +69,7 @@ def test_alpha_0_asks_the_index_and_widens_nothing(
     plain = lookup.recommend(k=5)
     monkeypatch.setattr("recsys.index.popularity_dial.ExactIndex", None)  # cannot be made
     assert lookup.recommend(k=5, popularity_alpha=0.0).equals(plain)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="not callable"):
         lookup.recommend(k=5, popularity_alpha=0.1)
 
 
