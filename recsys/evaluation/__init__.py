@@ -1,6 +1,7 @@
 """From a model and an index, or from ranked lists, to a report."""
 
 from recsys.evaluation.candidates import RankedCandidates, choose_candidates
+from recsys.evaluation.choice_measure import choice_k, choice_ndcg
 from recsys.evaluation.compare import compare_reports
 from recsys.evaluation.compare_rankers import compare_rankers
 from recsys.evaluation.comparison import Comparison
@@ -54,6 +55,8 @@ __all__ = [
     "Slice",
     "WarmStartReport",
     "build_queries",
+    "choice_k",
+    "choice_ndcg",
     "choose_candidates",
     "compare_before_after",
     "compare_rankers",
