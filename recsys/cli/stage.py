@@ -49,6 +49,7 @@ def stage(config_name: str, *, config_path: str = "pkg://recsys.conf") -> Callab
 def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
     import hydra
 
+    from recsys.config.replaced_choices import without_keys_of_replaced_choices
     from recsys.foundations import unwinding_on_signals
 
     asked = os.environ.get(_FULL_ERROR)
@@ -60,7 +61,11 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
         warnings.filterwarnings("error", message=".* is not available", category=UserWarning)
         try:
             # Without this Hydra prints errors in its own way and leaves.
-            with variable(_FULL_ERROR, "1"), help_without_schemas(sys.argv):
+            with (
+                variable(_FULL_ERROR, "1"),
+                help_without_schemas(sys.argv),
+                without_keys_of_replaced_choices(),
+            ):
                 run()
         except ValueError as error:  # of Hydra itself, for a job's own errors end in the job
             from recsys.config.composition import explain, explain_group

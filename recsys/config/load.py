@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from recsys.config import schema_stages
 from recsys.config.composition import explain, explain_group, quoted
 from recsys.config.groups import GROUPS, STAGES
+from recsys.config.replaced_choices import without_keys_of_replaced_choices
 from recsys.foundations import ConfigError
 
 Config = TypeVar("Config", bound=schema_stages.StageConfig)
@@ -92,7 +93,10 @@ def compose_config(stage: str, schema: type[Config], settings: Mapping[str, Any]
     overrides = [f"{key}={_literal(value)}" for key, value in settings.items()]
     outer, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None  # we may be in an app
     try:
-        with initialize_config_module(config_module="recsys.conf", version_base="1.3"):
+        with (
+            initialize_config_module(config_module="recsys.conf", version_base="1.3"),
+            without_keys_of_replaced_choices(),
+        ):
             tree = compose(stage, overrides=overrides)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error) or str(error)) from error
