@@ -72,7 +72,7 @@ def build_fresh_model(
         ConfigError: The model reads times and the data has none, or see `build_two_tower`.
     """
     model = build_two_tower(
-        build_model_spec(config, clock=dataset.clock),
+        build_model_spec(config, clock=dataset.clock, exclude_seen=dataset.exclude_seen),
         num_users=dataset.num_users,
         num_items=dataset.num_items,
         user_schema=dataset.users.features.schema,
@@ -94,12 +94,16 @@ def build_fresh_model(
     return model
 
 
-def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSpec:
+def build_model_spec(
+    config: schema_model.ModelConfig, *, clock: str, exclude_seen: bool = True
+) -> ModelSpec:
     """Turn the model group into the specification that a bundle carries along.
 
     Args:
-        config: The model group; of lists for the ridge part it is the first values that count.
+        config: The model group; of lists that validation chooses from it is the first values that
+            count.
         clock: "time", "order" or "none", as the dataset states it.
+        exclude_seen: As the dataset states it.
     """
     both: dict[str, Any] = {
         "combine": config.combine,
@@ -109,6 +113,7 @@ def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSp
         "norm": config.normalization,
     }
     regularization, unobserved = config.ridge.pairs[0]
+    weight, decay = repeats_pairs(config, exclude_seen=exclude_seen)[0]
     user, item, history = config.user_tower, config.item_tower, config.user_tower.history
     return ModelSpec(
         embedding_dim=config.embedding_dim,
@@ -151,7 +156,23 @@ def build_model_spec(config: schema_model.ModelConfig, *, clock: str) -> ModelSp
         ridge_regularization=regularization,
         ridge_unobserved=unobserved,
         ridge_scale=config.ridge.scales[0],
+        repeats_weight=weight,
+        repeats_decay=decay,
     )
+
+
+def repeats_pairs(
+    config: schema_model.ModelConfig, *, exclude_seen: bool
+) -> list[tuple[float, float]]:
+    """Give what the bonus for items that users had may be: weight and decay.
+
+    Args:
+        config: The model group.
+        exclude_seen: Whether such items are never given; then there is nothing to add.
+    """
+    if exclude_seen or config.user_tower.history.encoder == "none":
+        return [(0.0, 1.0)]
+    return config.repeats.pairs
 
 
 def _names(value: Any) -> tuple[str, ...] | None:
@@ -180,6 +201,7 @@ def build_run(
             seed=config.seed,
             candidates=config.evaluation.candidates,
             ridge_scales=config.model.ridge.scales if model.ridge is not None else (),
+            repeats=repeats_pairs(config.model, exclude_seen=dataset.exclude_seen),
         ),
         tracker=tracker,
         store=build_checkpoints(config, dataset, run_dir),

@@ -18,6 +18,7 @@ from recsys.evaluation import (
     Comparison,
     Ranker,
     Resampling,
+    bonus_of,
     build_queries,
     choose_candidates,
     compare_rankers,
@@ -79,7 +80,12 @@ def compare_baselines(config: BaselinesConfig, compared: Compared) -> Comparison
     if bundle is not None:
         details["model"] = {"bundle": str(bundle.path), "bundle_id": bundle.bundle_id}
         embed = partial(embed_queries, bundle.model)
-        model = partial(rank_by_vectors, embed, bundle.index.exact)
+        model = partial(
+            rank_by_vectors,
+            embed,
+            bundle.index.exact,
+            bonus=bonus_of(bundle.model),
+        )
     return compare_rankers(
         dataset,
         evaluation.part,

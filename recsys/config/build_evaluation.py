@@ -12,6 +12,7 @@ from recsys.data import PreparedDataset, read_prepared
 from recsys.evaluation import (
     CatalogueSoftmax,
     Report,
+    bonus_of,
     embed_queries,
     evaluate_ranked,
     evaluate_retrieval,
@@ -85,8 +86,9 @@ def _evaluate(
         candidates=config.candidates,
         softmax=softmax,
         popularity_alphas=config.popularity_alphas,
+        bonus=bonus_of(model),
     )
-    return replace(report, about=report.about | _about_ridge(model))
+    return replace(report, about=report.about | _about_ridge(model) | _about_repeats(model))
 
 
 def _about_ridge(model: TwoTower) -> dict[str, Any]:
@@ -100,6 +102,14 @@ def _about_ridge(model: TwoTower) -> dict[str, Any]:
         "scale": spec.ridge_scale,
     }
     return {"ridge": chosen}
+
+
+def _about_repeats(model: TwoTower) -> dict[str, Any]:
+    """Give the bonus of items that users had, likewise."""
+    repeats = model.repeats
+    return (
+        {} if repeats is None else {"repeats": {"weight": repeats.weight, "decay": repeats.decay}}
+    )
 
 
 def dataset_of_bundle(bundle: Bundle, dataset_dir: str | None) -> PreparedDataset:

@@ -13,7 +13,12 @@ from recsys.config.flatten import flatten
 from recsys.config.schema_stages import TrainConfig
 from recsys.config.schema_training import EvaluationConfig
 from recsys.data import PreparedDataset
-from recsys.evaluation import Resampling, embed_queries, evaluate_retrieval
+from recsys.evaluation import (
+    Resampling,
+    bonus_of,
+    embed_queries,
+    evaluate_retrieval,
+)
 from recsys.foundations import ConfigError
 from recsys.index import ExactIndex
 from recsys.models import TwoTower, encode_candidates
@@ -27,8 +32,9 @@ from recsys.training import (
 )
 
 # What may differ between a bundle and the model that goes on from it: what training alone reads,
-# the names of features, which are matched one by one, and the ridge part, which is fitted anew.
-_FREE = re.compile(r"init_std|ridge_\w+|(user|item)_tower\.(\w*dropout|features|context)")
+# the names of features, which are matched one by one, the ridge part, which is fitted anew, and the
+# bonus for repeats, which is chosen anew.
+_FREE = re.compile(r"init_std|(ridge|repeats)_\w+|(user|item)_tower\.(\w*dropout|features|context)")
 # Settings that have another name in the specification.
 _NAMES = {
     "norm": "normalization",
@@ -102,6 +108,7 @@ def _measure(
             seed=seed,
             num_resamples=1,  # the values of each user are wanted, not their mean
             level=config.confidence,
+            bonus=bonus_of(model),
         ).per_user
         for part, events in parts.items()
         if len(events)

@@ -113,6 +113,32 @@ class RidgeConfig:
 
 
 @dataclass(kw_only=True)
+class RepeatsConfig:
+    """What is added to the scores of items that the user had, where they may be given again."""
+
+    weight: Any = MISSING  # of log(1 + count); a number, or several to choose from on validation
+    decay: Any = MISSING  # what an event counts against the next newer one; likewise
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for value in numbers("model.repeats.weight", self.weight):
+            at_least("model.repeats.weight", value, 0)
+        for value in numbers("model.repeats.decay", self.decay):
+            if not 0 < value <= 1:
+                raise ConfigError(
+                    f"model.repeats.decay must be above 0 and at most 1, got {value}."
+                )
+
+    @property
+    def pairs(self) -> list[tuple[float, float]]:
+        """Give each weight with each decay; with a weight of 0, where none matters, 1."""
+        weights = numbers("model.repeats.weight", self.weight)
+        decays = numbers("model.repeats.decay", self.decay)
+        found = [(w, d if w > 0 else 1.0) for w, d in itertools.product(weights, decays)]
+        return list(dict.fromkeys(found))
+
+
+@dataclass(kw_only=True)
 class ModelConfig:
     """Settings of recsys.models.TwoTower."""
 
@@ -131,6 +157,7 @@ class ModelConfig:
     user_tower: UserTowerConfig = MISSING
     item_tower: ItemTowerConfig = MISSING
     ridge: RidgeConfig = MISSING
+    repeats: RepeatsConfig = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -150,6 +177,12 @@ class ModelConfig:
         if history.encoder == "none" and self.ridge.dim > 0:
             raise ConfigError(
                 f"model.ridge.dim={self.ridge.dim} needs histories, which "
+                "model.user_tower.history.encoder=none leaves out."
+            )
+        weight = self.repeats.weight
+        if history.encoder == "none" and not isinstance(weight, list) and weight > 0:
+            raise ConfigError(
+                f"model.repeats.weight={weight:g} needs histories, which "
                 "model.user_tower.history.encoder=none leaves out."
             )
         if history.encoder != "none" and history.table == "shared" and not self.item_tower.use_id:

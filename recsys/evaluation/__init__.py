@@ -13,6 +13,7 @@ from recsys.evaluation.evaluate import Embed, evaluate_retrieval, quick_metrics
 from recsys.evaluation.figures import new_figure
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import ListJudge, measure_lists
+from recsys.evaluation.own_items import Bonus, bonus_of, own_items
 from recsys.evaluation.plots import write_plots
 from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries, build_queries
@@ -36,6 +37,7 @@ from recsys.evaluation.warm_start_report import (
 )
 
 __all__ = [
+    "Bonus",
     "CatalogueSoftmax",
     "Comparison",
     "DialPoint",
@@ -54,6 +56,7 @@ __all__ = [
     "Resampling",
     "Slice",
     "WarmStartReport",
+    "bonus_of",
     "build_queries",
     "choice_k",
     "choice_ndcg",
@@ -69,6 +72,7 @@ __all__ = [
     "mean_values",
     "measure_lists",
     "new_figure",
+    "own_items",
     "popularity_deciles",
     "print_comparison",
     "print_report",

@@ -5,6 +5,7 @@ Dimensions: U queries, B queries of a block, M interests of a query, D embedding
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from recsys.evaluation.estimates import (
 from recsys.evaluation.measures import ListJudge
 from recsys.evaluation.queries import EvaluationQueries
 from recsys.foundations import Ragged
-from recsys.index import PopularityDial
+from recsys.index import OwnItems, PopularityDial, search_with_bonus
 from recsys.metrics import mean_popularity_at_k, popularity_percentiles, top_k
 
 _METRICS = ("recall", "ndcg", "mean_popularity", "popularity_percentile")
@@ -78,6 +79,7 @@ class DialJudge:
         plain: Ragged,
         *,
         exclude: Ragged,
+        own: OwnItems | None = None,
     ) -> None:
         """Judge a block.
 
@@ -86,12 +88,14 @@ class DialJudge:
             vectors: [B, D] or [B, M, D].
             plain: B lists, at least k long where there are so many: those without the dial.
             exclude: B lists of candidate rows that a query must not get.
+            own: What is added to the scores of items that the users had; None: nothing.
         """
         unknown = block.nothing_known()
         for alpha, judge in self._judges.items():
             lists = plain
             if alpha != 0:
-                hits = self._dial.search(vectors, self._k, alpha=alpha, exclude=exclude)
+                search = partial(self._dial.search, alpha=alpha)
+                hits = search_with_bonus(search, vectors, self._k, own, exclude=exclude)
                 lists = _chosen(hits.lists, plain, unknown)
             percentile = mean_popularity_at_k(lists, self._percentiles, self._k)
             judge.add(

@@ -14,12 +14,13 @@ from recsys.evaluation.dial_judge import DialJudge
 from recsys.evaluation.estimates import Resampling
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import check_ks, measure_lists, shown_k
+from recsys.evaluation.own_items import Bonus, own_items
 from recsys.evaluation.queries import EvaluationQueries, build_queries
 from recsys.evaluation.report import Report
 from recsys.evaluation.retrieval_report import retrieval_report
 from recsys.evaluation.systems import Systems
 from recsys.foundations import ArgumentError, DataError, Progress
-from recsys.index import Index, PopularityDial
+from recsys.index import Index, PopularityDial, search_with_bonus
 from recsys.metrics import log_popularity
 
 Embed = Callable[[EvaluationQueries], NDArray[np.float32]]
@@ -40,6 +41,7 @@ def evaluate_retrieval(
     softmax: CatalogueSoftmax | None = None,
     popularity_alphas: Sequence[float] = (),
     candidates: str = "all",
+    bonus: Bonus | None = None,
 ) -> Report:
     """Rank the whole catalogue for every user of a part and compare with what the user chose.
 
@@ -63,6 +65,8 @@ def evaluate_retrieval(
             which has the temperature. Not with `candidates` "cold", which are equally popular.
         candidates: "all", or "cold": only the candidates without training events that have events
             in the part are ranked and relevant. The likelihood is that of the whole catalogue.
+        bonus: What is added to the scores of items that users had, in every ranking of the model;
+            not in its likelihood. None: nothing.
 
     Returns:
         The report.
@@ -85,7 +89,8 @@ def evaluate_retrieval(
         for block, judged in ranked.blocks(queries):
             vectors = embed(block)
             if len(judged):
-                systems.add(judged.queries, vectors[judged.places], exclude)
+                own = own_items(bonus, judged.queries, exclude_seen=exclude)
+                systems.add(judged.queries, vectors[judged.places], exclude, own)
             if likelihood is not None:
                 likelihood.add(block, vectors)
             progress.advance(len(block))
@@ -110,6 +115,7 @@ def quick_metrics(
     exclude_seen: bool,
     softmax: CatalogueSoftmax | None = None,
     ranked: RankedCandidates | None = None,
+    bonus: Bonus | None = None,
 ) -> dict[str, float]:
     """Compute the means alone, as a training loop wants them after an epoch.
 
@@ -121,6 +127,7 @@ def quick_metrics(
         exclude_seen: Whether items of a user's history are left out.
         softmax: What the likelihood is that of; None: it is not computed.
         ranked: What is ranked; None: all candidates.
+        bonus: As for `evaluate_retrieval`.
 
     Returns:
         `recall_at_10` and so on -> mean over the queries; empty without any query. With `softmax`
@@ -140,9 +147,16 @@ def quick_metrics(
         vectors = embed(block)
         if likelihood is not None:
             likelihood.add(block, vectors)
-        exclude = judged.queries.seen if exclude_seen else None
-        hits = exact.search(vectors[judged.places], max(ks), exclude=exclude, allowed=ranked.rows)
-        for name, values in measure_lists(hits.lists, judged.queries.truth, ks).items():
+        asked, exclude = judged.queries, judged.queries.seen if exclude_seen else None
+        hits = search_with_bonus(
+            exact.search,
+            vectors[judged.places],
+            max(ks),
+            own_items(bonus, asked, exclude_seen=exclude_seen),
+            exclude=exclude,
+            allowed=ranked.rows,
+        )
+        for name, values in measure_lists(hits.lists, asked.truth, ks).items():
             totals[name] = totals.get(name, 0.0) + float(values.sum())
         num_judged += len(judged)
     means = {name: total / num_judged for name, total in totals.items() if num_judged}

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.evaluation.candidates import RankedCandidates
+from recsys.evaluation.own_items import Bonus
 from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries
 from recsys.foundations import Progress, Ragged
-from recsys.index import Index
+from recsys.index import Index, search_with_bonus
 from recsys.metrics import distinct, num_relevant_of, recall_at_k, relevance_of, top_k
 
 Rank = Callable[[EvaluationQueries, int, Ragged], Ragged]
@@ -110,6 +111,8 @@ def rank_by_vectors(
     embed: Callable[[EvaluationQueries], NDArray[np.float32]],
     index: Index,
     ranked: RankedCandidates,
+    *,
+    bonus: Bonus | None = None,
 ) -> Rank:
     """Let a model rank for queries; those of whom nothing is known get empty lists.
 
@@ -117,10 +120,14 @@ def rank_by_vectors(
         embed: Gives the vectors of a block of queries, as the index takes them.
         index: Searches all N candidates.
         ranked: What is ranked.
+        bonus: Of items that the users had; None: there is none.
     """
 
     def rank(queries: EvaluationQueries, k: int, exclude: Ragged) -> Ragged:
-        lists = index.search(embed(queries), k, exclude=exclude, allowed=ranked.rows).lists
+        own = None if bonus is None else bonus(queries)
+        vectors, allowed = embed(queries), ranked.rows
+        hits = search_with_bonus(index.search, vectors, k, own, exclude=exclude, allowed=allowed)
+        lists = hits.lists
         kept = ~queries.nothing_known()[lists.owners()]
         return Ragged.from_pairs(lists.owners()[kept], lists.rows[kept], len(lists))
 

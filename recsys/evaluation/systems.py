@@ -13,7 +13,7 @@ from recsys.evaluation.measures import ListJudge, Values
 from recsys.evaluation.popularity import PopularityList
 from recsys.evaluation.queries import EvaluationQueries
 from recsys.foundations import Ragged
-from recsys.index import Hits, Index
+from recsys.index import Hits, Index, OwnItems, Search, search_with_bonus
 from recsys.metrics import (
     num_relevant_of,
     overlap_at_k,
@@ -69,7 +69,11 @@ class Systems:
         self._ties: list[Values] = []
 
     def add(
-        self, block: EvaluationQueries, vectors: NDArray[np.float32], exclude_seen: bool
+        self,
+        block: EvaluationQueries,
+        vectors: NDArray[np.float32],
+        exclude_seen: bool,
+        own: OwnItems | None = None,
     ) -> None:
         """Let every system rank for a block and judge it.
 
@@ -77,20 +81,27 @@ class Systems:
             block: B queries.
             vectors: [B, D] or [B, M, D], those of the queries.
             exclude_seen: Whether items of a user's history are left out.
+            own: What is added to the scores of items that the users had; None: nothing.
         """
         exclude = block.seen if exclude_seen else Ragged.empty(len(block))
         reach = self.ks[-1] + 1  # one more than is judged, to see a tie across the cut
         popular = self._popular.top(reach, exclude)
         fallback = block.nothing_known()
-        hits = self._exact.search(vectors, reach, exclude=exclude, allowed=self._allowed)
+
+        def ranked_by(search: Search) -> Hits:
+            return search_with_bonus(
+                search, vectors, reach, own, exclude=exclude, allowed=self._allowed
+            )
+
+        hits = ranked_by(self._exact.search)
         found = self._with_fallback(hits, popular, fallback, reach)
         self.model.add(found.lists, block.truth)
         self.popularity.add(popular, block.truth)
         self._ties.append(_ties(found, block.truth, self.ks))
         if self.dial is not None:
-            self.dial.add(block, vectors, found.lists, exclude=exclude)
+            self.dial.add(block, vectors, found.lists, exclude=exclude, own=own)
         if self._approximate is not None:
-            hits = self._approximate.search(vectors, reach, exclude=exclude, allowed=self._allowed)
+            hits = ranked_by(self._approximate.search)
             near = self._with_fallback(hits, popular, fallback, reach)
             same = {
                 f"index_recall_at_{k}": overlap_at_k(near.lists, found.lists, k) for k in self.ks

@@ -7,6 +7,7 @@ from recsys.models.embeddings import EmbeddingTable
 from recsys.models.encode import encode_candidates, encode_queries, inference
 from recsys.models.inputs import QueryInputs, pad_histories
 from recsys.models.item_factors import ItemFactors
+from recsys.models.repeats import Repeats, decayed_counts
 from recsys.models.ridge_part import RidgePart
 from recsys.models.row_match import RowMatch, match_ids
 from recsys.models.spec import ModelSpec
@@ -20,12 +21,14 @@ __all__ = [
     "ItemTowerSpec",
     "ModelSpec",
     "QueryInputs",
+    "Repeats",
     "RidgePart",
     "RowMatch",
     "TwoTower",
     "UserTowerSpec",
     "build_two_tower",
     "carry_over",
+    "decayed_counts",
     "encode_candidates",
     "encode_queries",
     "inference",

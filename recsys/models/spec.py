@@ -6,6 +6,9 @@ from typing import Any, Self, get_args, get_origin
 from recsys.foundations import ConfigError, FormatError
 from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
 
+# What a specification meant that was written when there was no such thing yet.
+_BEFORE_REPEATS = {"repeats_weight": 0.0, "repeats_decay": 1.0}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
@@ -27,6 +30,8 @@ class ModelSpec:
         ridge_regularization: Of that part, above 0.
         ridge_unobserved: Weight of what a user did not meet, of that part, above 0.
         ridge_scale: What that part's scores are multiplied by, above 0.
+        repeats_weight: Of the bonus for items that the user had, at least 0; see `Repeats`.
+        repeats_decay: What an event counts against the next newer one there, in (0, 1].
     """
 
     embedding_dim: int = 64
@@ -43,6 +48,8 @@ class ModelSpec:
     ridge_regularization: float = 0.01
     ridge_unobserved: float = 0.1
     ridge_scale: float = 10.0
+    repeats_weight: float = 0.0
+    repeats_decay: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the ranges, and settings of the two towers that exclude each other."""
@@ -78,6 +85,7 @@ class ModelSpec:
                 "model.item_tower.use_id=false leaves out; set it to own or tower."
             )
         self._check_ridge()
+        self._check_repeats()
 
     @property
     def histories_read_tower(self) -> bool:
@@ -95,6 +103,18 @@ class ModelSpec:
                 "model.user_tower.history.encoder=none leaves out."
             )
 
+    def _check_repeats(self) -> None:
+        weight, decay = self.repeats_weight, self.repeats_decay
+        if not 0 <= weight < float("inf"):
+            raise ConfigError(f"model.repeats.weight must be at least 0, got {weight}.")
+        if not 0 < decay <= 1:
+            raise ConfigError(f"model.repeats.decay must be above 0 and at most 1, got {decay}.")
+        if weight > 0 and self.user_tower.history == "none":
+            raise ConfigError(
+                f"model.repeats.weight={weight:g} needs histories, which "
+                "model.user_tower.history.encoder=none leaves out."
+            )
+
     def to_json(self) -> dict[str, Any]:
         """Give plain values that JSON can hold."""
         return asdict(self)
@@ -109,7 +129,7 @@ class ModelSpec:
         towers = {"user_tower": UserTowerSpec, "item_tower": ItemTowerSpec}
         try:
             parts = {name: kind(**_typed(kind, value[name])) for name, kind in towers.items()}
-            return cls(**_typed(cls, {**value, **parts}))
+            return cls(**_typed(cls, {**_BEFORE_REPEATS, **value, **parts}))
         except (TypeError, KeyError, ConfigError) as error:
             raise FormatError(f"The model's specification is damaged: {error}") from error
 

@@ -19,6 +19,7 @@ from recsys.models.embeddings import EmbeddingTable
 from recsys.models.feature_encoder import to_tensor
 from recsys.models.history_encoder import ItemTable, QueryPlaces
 from recsys.models.inputs import QueryInputs
+from recsys.models.repeats import Repeats
 from recsys.models.ridge_part import RidgePart
 from recsys.models.spec import ModelSpec
 from recsys.models.temperature import FixedTemperature, LearnedTemperature
@@ -102,6 +103,15 @@ class TwoTower(nn.Module):
     def num_interests(self) -> int:
         """Vectors of a query, of which the best matching one scores a candidate: M."""
         return 1 if self.user_tower.history is None else self.user_tower.history.num_interests
+
+    @property
+    def repeats(self) -> Repeats | None:
+        """What is added to the scores of items that the user had; None: nothing.
+
+        Like a ridge part it is there outside training alone, but in no embedding.
+        """
+        weight, decay = self.spec.repeats_weight, self.spec.repeats_decay
+        return Repeats(weight, decay, self.history_length) if weight > 0 else None
 
     @property
     def uses_times(self) -> bool:
@@ -227,6 +237,14 @@ class TwoTower(nn.Module):
             raise ArgumentError("`scale` must be given to a model with a ridge part alone.")
         self.spec = replace(self.spec, ridge_scale=scale)
         self.ridge.scale = scale
+
+    def set_repeats(self, weight: float, decay: float) -> None:
+        """Add another bonus to the scores of items that the user had; the specification says which.
+
+        Raises:
+            ConfigError: One is out of range, or the model reads no history.
+        """
+        self.spec = replace(self.spec, repeats_weight=weight, repeats_decay=decay)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
         """Load values; lets go of the kept vectors of histories, which are those of others."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
-from recsys.evaluation import EvaluationQueries, embed_queries
+from recsys.evaluation import EvaluationQueries, bonus_of, embed_queries
 from recsys.foundations import ArgumentError
 from recsys.serving.altered_items import alter_items
 from recsys.serving.altered_user import AlteredUser, alter_user
@@ -31,7 +31,7 @@ class ExplainLookup:
     """
 
     def __init__(self, bundle: Bundle) -> None:
-        self._bundle = bundle
+        self._bundle, self._bonus = bundle, bonus_of(bundle.model)
 
     def explain(
         self, query: EvaluationQueries, rows: NDArray[np.int64], num_history: int | None
@@ -56,22 +56,34 @@ class ExplainLookup:
         of_user = _scores(queries, vectors)  # [V, M, I]
         scores = of_user.max(axis=1)  # [V, I]
         ids = bundle.items.vocabulary.ids_of(rows).cast(pa.string())
+        bonus = self._bonus_of(query, rows)  # [I]
         one = queries.shape[1] == 1
         interests = np.where(one, 0, of_user[0].argmax(axis=0)).astype(np.int32)
         items = {
             "item_id": ids,
-            "score": pa.array(scores[0].astype(np.float32)),
+            "score": pa.array(_served(scores[0], bonus)),
             "interest": pa.array(interests, mask=np.full(len(rows), one)),
             "fallback": pa.array(np.repeat(query.nothing_known(), len(rows))),
         }
-        pieces = _user_pieces(user, scores) + self._item_pieces(queries[0], rows, scores[0])
+        pieces = _user_pieces(user, scores, bonus)
+        pieces += self._item_pieces(queries[0], rows, scores[0], bonus)
         return Explanations(
             pa.table(items),
-            self._history(query, user, scores, rows, num_history),
+            self._history(query, user, scores, rows, bonus=bonus, num_history=num_history),
             _piece_table(ids, pieces),
         )
 
-    def _item_pieces(self, query: Vectors, rows: NDArray[np.int64], scores: Scores) -> list[_Piece]:
+    def _bonus_of(self, query: EvaluationQueries, rows: NDArray[np.int64]) -> Scores | None:
+        """Give what is added for items that the user had: [I]; None without such a thing."""
+        if self._bonus is None:
+            return None
+        own = self._bonus(query)
+        added = dict(zip(own.rows.rows.tolist(), own.bonus.tolist(), strict=True))
+        return np.array([added.get(row, 0.0) for row in rows.tolist()])
+
+    def _item_pieces(
+        self, query: Vectors, rows: NDArray[np.int64], scores: Scores, bonus: Scores | None
+    ) -> list[_Piece]:
         """Explain the scores by what is known of the items."""
         altered = alter_items(self._bundle, rows)
         flat = altered.vectors.reshape(-1, altered.vectors.shape[2])
@@ -80,7 +92,7 @@ class ExplainLookup:
         found = {piece: scores - others[:, n] for n, piece in enumerate(altered.pieces)}
         if altered.biases is not None:
             found["bias"] = altered.biases.astype(np.float64)
-        return _with_remainder("item", others[:, -1], found, scores)
+        return _with_remainder("item", others[:, -1], found, scores, bonus)
 
     def _history(
         self,
@@ -88,6 +100,8 @@ class ExplainLookup:
         user: AlteredUser,
         scores: Scores,
         rows: NDArray[np.int64],
+        *,
+        bonus: Scores | None,
         num_history: int | None,
     ) -> pa.Table:
         """Order the items of the history by their likeness to each item."""
@@ -97,6 +111,8 @@ class ExplainLookup:
         contributions = np.zeros((len(rows), len(met)))
         read = np.searchsorted(met, user.history_rows)
         contributions[:, read] = (scores[0] - scores[1 : 1 + len(read)]).T
+        if bonus is not None:  # an item's own events carry it
+            contributions += bonus[:, None] * (rows[:, None] == met)
         order = np.argsort(-likeness, axis=1, kind="stable")[:, :num_history]
         owners, places = np.repeat(np.arange(len(rows)), order.shape[1]), order.reshape(-1)
         names = bundle.items.vocabulary.ids_of
@@ -115,18 +131,20 @@ class ExplainLookup:
         return vectors if place is None else np.delete(vectors, place, axis=1)
 
 
-def _user_pieces(user: AlteredUser, scores: Scores) -> list[_Piece]:
+def _user_pieces(user: AlteredUser, scores: Scores, bonus: Scores | None) -> list[_Piece]:
     """Explain the scores [V, I] by what is known of the user."""
     first = 1 + len(user.history_rows)
     found = {piece: scores[0] - scores[first + n] for n, piece in enumerate(user.pieces)}
-    return _with_remainder("user", scores[-1], found, scores[0])
+    return _with_remainder("user", scores[-1], found, scores[0], bonus)
 
 
 def _with_remainder(
-    side: str, base: Scores, pieces: dict[str, Scores], scores: Scores
+    side: str, base: Scores, pieces: dict[str, Scores], scores: Scores, bonus: Scores | None
 ) -> list[_Piece]:
+    """Put the pieces of the towers' scores [I] together, and what is added to these."""
     total = base + np.sum([*pieces.values()], axis=0)
-    whole = {"base": base, **pieces, "remainder": scores - total}
+    added = {} if bonus is None else {"repeats": bonus}
+    whole = {"base": base, **pieces, **added, "remainder": scores - total}
     return [(side, name, values) for name, values in whole.items()]
 
 
@@ -140,6 +158,12 @@ def _piece_table(ids: pa.StringArray, pieces: Sequence[_Piece]) -> pa.Table:
         "contribution": pa.array(values.reshape(-1)),
     }
     return pa.table(columns)
+
+
+def _served(scores: Scores, bonus: Scores | None) -> NDArray[np.float32]:
+    """Give the scores as a search does: rounded before a bonus and after it."""
+    rounded = scores.astype(np.float32)
+    return rounded if bonus is None else (rounded + bonus).astype(np.float32)
 
 
 def _scores(queries: Vectors, vectors: Vectors) -> Scores:

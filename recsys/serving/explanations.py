@@ -25,12 +25,14 @@ class Explanations:
         history: One row an item and distinct item of the user's history, most similar first:
             item_id string, history_item_id string, num_events int32 (of it in the history),
             similarity float32 (cosine of the two items' vectors, without biases), contribution
-            float32 (of all its events; 0 for one so old that the model does not read it).
+            float32 (of all its events, of an item to itself with the bonus of these; 0 for one so
+            old that the model does not read it).
         pieces: item_id string, side string (user or item), piece string, contribution float32. The
             user's: `base` (the score for a user of whom nothing is known), `id`, `features.NAME`,
-            `context.NAME`, `history` (all of it), `remainder`. The item's: `base` (the score of an
-            item of which nothing is known), `id`, `features.NAME`, `bias`, `remainder`. Only what
-            the towers read stands there.
+            `context.NAME`, `history` (all of it, but for the next), `repeats`, `remainder`. The
+            item's: `base` (the score of an item of which nothing is known), `id`, `features.NAME`,
+            `bias`, `repeats`, `remainder`. Only what the towers read stands there, and `repeats`,
+            on both sides the same bonus for an item that the user had, where the model has one.
     """
 
     items: pa.Table

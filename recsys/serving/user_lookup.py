@@ -5,15 +5,15 @@ Dimensions: B users of a block.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
-from recsys.evaluation import EvaluationQueries, embed_queries
-from recsys.foundations import ArgumentError, Progress, Ragged
-from recsys.index import Hits, PopularityDial, check_alpha
+from recsys.evaluation import EvaluationQueries, bonus_of, embed_queries, own_items
+from recsys.foundations import ArgumentError, Progress
+from recsys.index import PopularityDial, Search, check_alpha, search_with_bonus
 from recsys.metrics import log_popularity
 from recsys.serving.answers import Answers, replace_hits, vector_table
 from recsys.serving.frames import Frame
@@ -72,7 +72,7 @@ class UserLookup:
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
-        self._users = KnownUsers(bundle)
+        self._users, self._bonus = KnownUsers(bundle), bonus_of(bundle.model)
         self._dial = PopularityDial(
             bundle.item_vectors,
             log_popularity(bundle.item_counts),
@@ -130,32 +130,23 @@ class UserLookup:
     ) -> Answers:
         bundle = self._bundle
         exclude = repeated(items.excluded, len(ids))
-        leave_seen = request.exclude_seen
-        if bundle.exclude_seen if leave_seen is None else leave_seen:
+        asked = request.exclude_seen
+        leave_seen = bundle.exclude_seen if asked is None else asked
+        if leave_seen:
             exclude = concatenated(queries.seen, exclude)
         vectors = embed_queries(bundle.model, queries)
-        hits = self._search(vectors, request, exclude, items)
+        own = own_items(self._bonus, queries, exclude_seen=leave_seen)
+        hits = search_with_bonus(
+            self._search(request), vectors, request.k, own, exclude=exclude, allowed=items.allowed
+        )
         fallback = queries.nothing_known()
         if fallback.any():
             theirs = exclude.take(np.flatnonzero(fallback))
             hits = replace_hits(hits, popular_hits(bundle, request.k, theirs, items), fallback)
         return Answers(ids, bundle.items.vocabulary.ids_of(hits.candidate_rows), hits, fallback)
 
-    def _search(
-        self,
-        vectors: NDArray[np.float32],
-        request: UserRequest,
-        exclude: Ragged,
-        items: ItemFilter,
-    ) -> Hits:
-        """Find the items of B query vectors, as the request says."""
+    def _search(self, request: UserRequest) -> Search:
+        """Give what finds items for vectors, as the request says."""
         if request.popularity_alpha != 0:
-            return self._dial.search(
-                vectors,
-                request.k,
-                alpha=request.popularity_alpha,
-                exclude=exclude,
-                allowed=items.allowed,
-            )
-        index = self._bundle.exact if request.exact else self._bundle.index
-        return index.search(vectors, request.k, exclude=exclude, allowed=items.allowed)
+            return partial(self._dial.search, alpha=request.popularity_alpha)
+        return self._bundle.exact.search if request.exact else self._bundle.index.search

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 
 from recsys.data import TrainingBatch, TrainingBatches
 from recsys.foundations import Progress, TrainingError
+from recsys.models import TwoTower
 from recsys.tracking import Tracker
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
 from recsys.training.model_step import ModelStep
@@ -119,15 +120,23 @@ def fit(run: TrainingRun, *, resume: bool) -> FitResult:
         run.tracker.log_metrics(record, step=position.epoch)
     if position.best_epoch:
         run.store.restore_best(run.step.model)
-        scale = position.records[position.best_epoch - 1].get("validation_ridge_scale")
-        if scale is not None:  # no part of the weights
-            run.step.model.set_ridge_scale(scale)
+        _restore_chosen(run.step.model, position.records[position.best_epoch - 1])
     return FitResult(
         position.records,
         position.best_epoch or position.epoch,
         position.best_recall,
         run.validator.k,
     )
+
+
+def _restore_chosen(model: TwoTower, record: dict[str, float]) -> None:
+    """Give a model what validation chose after the epoch of a record; no part of the weights."""
+    scale = record.get("validation_ridge_scale")
+    if scale is not None:
+        model.set_ridge_scale(scale)
+    weight = record.get("validation_repeats_weight")
+    if weight is not None:
+        model.set_repeats(weight, record["validation_repeats_decay"])
 
 
 def _is_out_of_patience(run: TrainingRun, position: Position) -> bool:
@@ -206,6 +215,8 @@ def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str
         text += f", perplexity {scores['perplexity']:.1f}"
     if "ridge_scale" in scores:
         text += f", ridge scale {scores['ridge_scale']:g}"
+    if "repeats_weight" in scores:
+        text += f", repeats {scores['repeats_weight']:g} at decay {scores['repeats_decay']:g}"
     text += "".join(f", {name.replace('_', ' ')} {x:.4g}" for name, x in draws.items())
     position.records.append(record)
     position.start_epoch()

@@ -12,6 +12,7 @@ from recsys.evaluation import (
     Embed,
     EvaluationQueries,
     RankedCandidates,
+    bonus_of,
     build_queries,
     choose_candidates,
     embed_queries,
@@ -20,6 +21,7 @@ from recsys.evaluation import (
 from recsys.foundations import make_numpy_generator
 from recsys.index import ExactIndex
 from recsys.models import TwoTower, encode_candidates
+from recsys.training.repeats_choice import choose_repeats
 from recsys.training.ridge_scale import choose_ridge_scale, scale_behind
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,8 @@ class Validator:
         candidates: What is ranked: "all" or "cold", as in `evaluate_retrieval`.
         ridge_scales: What the scores of the model's ridge part may be multiplied by; the best is
             chosen each time, on at most 2,000 users. Fewer than two: nothing is chosen.
+        repeats: Weights and decays of the bonus for items that users had; the best is chosen each
+            time, likewise, after the scale. Fewer than two: the model keeps what it has.
 
     Raises:
         DataError: "cold", and no item of the validation part is.
@@ -55,6 +59,7 @@ class Validator:
         seed: int,
         candidates: str = "all",
         ridge_scales: Sequence[float] = (),
+        repeats: Sequence[tuple[float, float]] = (),
     ) -> None:
         self.k, self._dataset = k, dataset
         self._queries, self._ranked = draw_queries(
@@ -62,48 +67,70 @@ class Validator:
         )
         _log_unknown_items(dataset, self._queries)
         self._scales = ridge_scales if len(ridge_scales) > 1 else ()
-        if self._scales:
+        self._repeats = repeats if len(repeats) > 1 else ()
+        if self._scales or self._repeats:
             self._choosers = draw_choosers(dataset, max_users, seed=seed, candidates=candidates)[0]
-            if len(self._queries) == 0:
-                log.warning("the validation part is empty: the first model.ridge.scale is taken")
+        if len(self._queries) == 0:
+            for key, several in (("ridge.scale", self._scales), ("repeats.weight", self._repeats)):
+                if several:
+                    log.warning("the validation part is empty: the first model.%s is taken", key)
 
     def measure(self, model: TwoTower) -> dict[str, float]:
         """Embed the catalogue once and give the numbers of a model.
 
         Args:
             model: Is left in the mode it was in; where there are scales to choose from, its ridge
-                part takes the best one, whichever it had.
+                part takes the best one, whichever it had, and so does its bonus for repeats.
 
         Returns:
             `recall_at_<k>` (mean over users with a validation event); `log_likelihood` (nats, mean
             over events), `perplexity`, `num_scored_events` and `num_unknown_events`, as
-            `CatalogueSoftmax` explains them; `ridge_scale` where there are several. Empty without
-            a validation event; the likelihood is left out where no event can be scored.
+            `CatalogueSoftmax` explains them; `ridge_scale` where there are several;
+            `repeats_weight` and `repeats_decay` likewise. Empty without a validation event; the
+            likelihood is left out where no event can be scored.
         """
         if len(self._queries) == 0:
             return {}
-        dataset, embed = self._dataset, partial(embed_queries, model)
+        dataset = self._dataset
+        embed: Embed = partial(embed_queries, model)
         if self._scales:
             model.set_ridge_scale(1.0)  # what is chosen must not depend on what was chosen last
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
         exact = ExactIndex(vectors)
         scale = self._choose_scale(embed, exact, model.training_dim) if self._scales else 1.0
         recall, temperature = f"recall_at_{self.k}", float(model.temperature().detach())
+        embed = scale_behind(embed, model.training_dim, scale)
+        if self._repeats:
+            model.set_repeats(*self._choose_repeats(embed, exact, model.history_length))
         metrics = quick_metrics(
             self._queries,
-            embed=scale_behind(embed, model.training_dim, scale),
+            embed=embed,
             exact=exact,
             ks=[self.k],
             exclude_seen=dataset.exclude_seen,
             softmax=CatalogueSoftmax(vectors, temperature, model.training_dim),
             ranked=self._ranked,
+            bonus=bonus_of(model),
         )
         names = recall, "log_likelihood", "perplexity", "num_scored_events", "num_unknown_events"
         scores = {name: metrics[name] for name in names if name in metrics}
+        if self._repeats:
+            spec = model.spec
+            scores |= {"repeats_weight": spec.repeats_weight, "repeats_decay": spec.repeats_decay}
         if not self._scales:
             return scores
         model.set_ridge_scale(scale)
         return scores | {"ridge_scale": scale}
+
+    def _choose_repeats(self, embed: Embed, exact: ExactIndex, length: int) -> tuple[float, float]:
+        return choose_repeats(
+            self._repeats,
+            self._choosers,
+            embed=embed,
+            exact=exact,
+            length=length,
+            ranked=self._ranked,
+        )
 
     def _choose_scale(self, embed: Embed, exact: ExactIndex, dim: int) -> float:
         return choose_ridge_scale(

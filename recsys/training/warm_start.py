@@ -228,8 +228,21 @@ def start_from_bundle(
         bundle_id=bundle.bundle_id,
         counts={"users": users.counts(), "items": items.counts(), "features": carried.counts()},
         fresh_features=dict(carried.fresh_features),
-        before=measure(model, dataset),
+        before=_before(model, old, dataset, measure),
     )
+
+
+def _before(
+    model: TwoTower, old: TwoTower, dataset: PreparedDataset, measure: Measure
+) -> Mapping[str, pa.Table]:
+    """Measure a model with the old one's bonus for repeats, which is no part of the weights."""
+    if dataset.exclude_seen:
+        return measure(model, dataset)
+    own, its = model.spec, old.spec
+    model.set_repeats(its.repeats_weight, its.repeats_decay)
+    before = measure(model, dataset)
+    model.set_repeats(own.repeats_weight, own.repeats_decay)
+    return before
 
 
 def _schemas(users: Any, items: Any, context: FeatureSchema) -> dict[str, FeatureSchema]:
