@@ -23,6 +23,7 @@ from recsys.evaluation import (
     choose_candidates,
     compare_rankers,
     embed_queries,
+    known_to_model,
     mean_recall,
     rank_by_vectors,
 )
@@ -85,6 +86,7 @@ def compare_baselines(config: BaselinesConfig, compared: Compared) -> Comparison
             embed,
             bundle.index.exact,
             bonus=bonus_of(bundle.model),
+            reads=partial(known_to_model, bundle.model),
         )
     return compare_rankers(
         dataset,

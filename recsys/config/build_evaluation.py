@@ -16,6 +16,7 @@ from recsys.evaluation import (
     embed_queries,
     evaluate_ranked,
     evaluate_retrieval,
+    known_to_model,
     read_ranked,
     read_truth,
 )
@@ -77,6 +78,7 @@ def _evaluate(
         dataset,
         config.part,
         embed=partial(embed_queries, model),
+        reads=partial(known_to_model, model),
         exact=index.exact,
         approximate=index,
         ks=ks,

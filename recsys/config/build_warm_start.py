@@ -18,6 +18,7 @@ from recsys.evaluation import (
     bonus_of,
     embed_queries,
     evaluate_retrieval,
+    known_to_model,
 )
 from recsys.foundations import ConfigError
 from recsys.index import ExactIndex
@@ -102,6 +103,7 @@ def _measure(
             dataset,
             part,
             embed=partial(embed_queries, model),
+            reads=partial(known_to_model, model),
             exact=ExactIndex(vectors),
             approximate=None,
             ks=config.k,

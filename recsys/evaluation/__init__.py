@@ -11,6 +11,7 @@ from recsys.evaluation.embed import embed_queries
 from recsys.evaluation.estimates import Estimate, Resampling
 from recsys.evaluation.evaluate import Embed, evaluate_retrieval, quick_metrics
 from recsys.evaluation.figures import new_figure
+from recsys.evaluation.known_to_model import known_to_model
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import ListJudge, measure_lists
 from recsys.evaluation.own_items import Bonus, bonus_of, own_items
@@ -68,6 +69,7 @@ __all__ = [
     "embed_queries",
     "evaluate_ranked",
     "evaluate_retrieval",
+    "known_to_model",
     "mean_recall",
     "mean_values",
     "measure_lists",

@@ -15,7 +15,7 @@ from recsys.evaluation.estimates import Resampling
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import check_ks, measure_lists, shown_k
 from recsys.evaluation.own_items import Bonus, own_items
-from recsys.evaluation.queries import EvaluationQueries, build_queries
+from recsys.evaluation.queries import EvaluationQueries, Reads, build_queries
 from recsys.evaluation.report import Report
 from recsys.evaluation.retrieval_report import retrieval_report
 from recsys.evaluation.systems import Systems
@@ -42,6 +42,7 @@ def evaluate_retrieval(
     popularity_alphas: Sequence[float] = (),
     candidates: str = "all",
     bonus: Bonus | None = None,
+    reads: Reads | None = None,
 ) -> Report:
     """Rank the whole catalogue for every user of a part and compare with what the user chose.
 
@@ -67,6 +68,8 @@ def evaluate_retrieval(
             in the part are ranked and relevant. The likelihood is that of the whole catalogue.
         bonus: What is added to the scores of items that users had, in every ranking of the model;
             not in its likelihood. None: nothing.
+        reads: Of whom the model reads anything, as `known_to_model` says; None: of whoever has
+            training events, a history or a feature.
 
     Returns:
         The report.
@@ -77,7 +80,7 @@ def evaluate_retrieval(
         ArgumentError: An argument is out of range.
     """
     ks = check_ks(ks)
-    queries = build_queries(dataset, part)
+    queries = build_queries(dataset, part).read_by(reads)
     _check(dataset, part, queries, exact, approximate)
     exclude = dataset.exclude_seen if exclude_seen is None else exclude_seen
     counts = dataset.items.counts[: dataset.num_items]

@@ -3,7 +3,9 @@
 Dimensions: U users who have events in the part.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,8 @@ class EvaluationQueries:
         num_without_relevant: Users of whom only the input of a fold-in is there, or who chose
             nothing that is ranked; they are not among the U.
         num_left_out: Relevant items that are not ranked and so left the truth.
+        read: [U], bool; whether the model that is asked reads anything of the user, as
+            `known_to_model` says. None: all that is there counts as read.
     """
 
     user_rows: NDArray[np.int64]
@@ -47,6 +51,7 @@ class EvaluationQueries:
     history_times: Ragged | None = None
     num_without_relevant: int = 0
     num_left_out: int = 0
+    read: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.user_rows)
@@ -65,6 +70,7 @@ class EvaluationQueries:
             None if self.history_times is None else self.history_times.take(positions),
             self.num_without_relevant,
             self.num_left_out,
+            None if self.read is None else self.read[positions],
         )
 
     def judged_on(self, rows: NDArray[np.int64]) -> "EvaluationQueries":
@@ -84,12 +90,23 @@ class EvaluationQueries:
         return self.take(np.arange(start, min(stop, len(self))))
 
     def nothing_known(self) -> NDArray[np.bool_]:
-        """Tell who has neither training events nor history nor features: [U], bool.
+        """Tell of whom the model reads nothing: [U], bool; popular items are recommended instead.
 
-        A model has nothing to go by there; popular items are recommended instead.
+        Where it is not said what the model reads: who has neither training events nor history nor
+        features.
         """
-        without = (self.histories.lengths == 0) & ~_any_feature(self.features)
-        return np.asarray(~self.known & without)
+        if self.read is not None:
+            return ~self.read
+        told = self.features.known(self.features.schema.names)
+        return np.asarray(~self.known & (self.histories.lengths == 0) & ~told)
+
+    def read_by(self, reads: "Reads | None") -> "EvaluationQueries":
+        """Note of whom a model reads something; None: nothing is noted."""
+        return self if reads is None else replace(self, read=reads(self))
+
+
+Reads: TypeAlias = Callable[[EvaluationQueries], NDArray[np.bool_]]
+"""Tells of which of U queries a model reads anything: [U], bool."""
 
 
 def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
@@ -145,18 +162,3 @@ def history_rule(dataset: PreparedDataset, part: str) -> str:
 def _by_position(events: Events, user_rows: NDArray[np.int64]) -> Ragged:
     counts = np.diff(np.append(np.searchsorted(events.users, user_rows), len(events)))
     return Ragged(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), events.items)
-
-
-def _any_feature(features: FeatureTable) -> NDArray[np.bool_]:
-    """Tell which rows have at least one feature that is not missing."""
-    some = np.zeros(len(features), bool)
-    for spec in features.schema:
-        column = features.columns[spec.name]
-        if isinstance(column, Ragged):
-            some |= column.lengths > 0
-        elif spec.kind == "numeric":
-            some |= ~np.isnan(column)
-        else:
-            known = column != 0
-            some |= known.any(axis=1) if known.ndim == 2 else known
-    return some

@@ -3,6 +3,7 @@
 Dimensions: B users asked about.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
 from recsys.data import FeatureTable, Vocabulary
-from recsys.evaluation import EvaluationQueries
+from recsys.evaluation import EvaluationQueries, known_to_model
 from recsys.foundations import DataError, Ragged
 from recsys.metrics import distinct
 from recsys.serving.frames import Frame, as_arrow
@@ -66,7 +67,7 @@ class KnownUsers:
             recent, seen = chosen(stored, given, places >= 0), concatenated(stored, given)
             if times is not None:
                 times = chosen(times, histories.times.take(places), places >= 0)
-        return EvaluationQueries(
+        queries = EvaluationQueries(
             user_rows=rows,
             histories=recent,
             seen=distinct(seen),
@@ -77,6 +78,7 @@ class KnownUsers:
             known=(rows >= 0) & (rows < self._bundle.num_users),
             history_times=times,
         )
+        return queries.read_by(partial(known_to_model, self._bundle.model))
 
     def _features(
         self, users: pa.LargeStringArray, rows: NDArray[np.int64], given: Frame | None

@@ -10,6 +10,7 @@ import pytest
 from recsys.bundle import Bundle
 from recsys.foundations import ArgumentError, DataError, UnknownIdError
 from recsys.index import IndexSettings
+from recsys.models import UserTowerSpec
 from recsys.serving import Lookup, UserRequest
 
 MakeBundle = Callable[..., Bundle]
@@ -157,6 +158,18 @@ def test_nobody_asked_for_gives_an_empty_table_also_with_features(make_bundle: M
     lookup = Lookup(make_bundle(make_rows(), users=users, user_features=("plan",)))
     assert lookup.recommend([], k=3).num_rows == 0
     assert lookup.recommend(k=3, histories={}).num_rows == 0
+
+
+def test_features_that_the_model_does_not_read_speak_for_nobody(make_bundle: MakeBundle) -> None:
+    users = {"id": [f"u{user}" for user in range(30)], "plan": ["free", "paid", "paid"] * 10}
+    tower = UserTowerSpec(use_id=False, features=())
+    bundle = make_bundle(make_rows(), users=users, user_features=("plan",), user_tower=tower)
+    features = pa.table({"user_id": ["new"], "plan": ["free"]})
+    table = Lookup(bundle).recommend(["new", "u1"], k=2, features=features)
+    assert table["fallback"].to_pylist() == [True, True, False, False]
+    # A history that is taken away leaves nothing of a known user that this model reads.
+    without = Lookup(bundle).recommend(["u1"], k=2, histories={"u1": []})
+    assert without["fallback"].to_pylist() == [True, True]
 
 
 def test_features_speak_for_a_user_without_history(make_bundle: MakeBundle) -> None:
