@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, Ragged, check_shape
 from recsys.index.hits import Hits
-from recsys.index.scoring import join_hits, make_hits
+from recsys.index.scoring import join_hits
 
 _QUERIES_AT_ONCE = 256  # a query may have thousands of own items
 
@@ -70,7 +70,7 @@ class ScoredCandidates:
 
     Attributes:
         queries: [P], never falling.
-        rows: [P]; distinct within a query.
+        rows: [P], rising within a query.
         scores: [P], float32, without the bonus.
         places: [P], where among the own items the pair stands; -1: it is none.
         num_queries: B.
@@ -111,27 +111,45 @@ class ScoredCandidates:
         may = _intersection(own_rows, allowed)
         own = search(query_vectors, longest, exclude=exclude, allowed=may)
         width = 1 + max(int(hits.candidate_rows.max(initial=0)), int(own_rows.rows.max(initial=0)))
-        own_keys = own_rows.owners() * width + own_rows.rows  # rising
-        found = own.lists.owners() * width + own.candidate_rows
-        others = hits.lists.owners() * width + hits.candidate_rows
-        fresh = ~np.isin(others, found)
-        queries = np.concatenate([others[fresh], found]) // width
-        order = np.argsort(queries, kind="stable")
-        places = np.concatenate([np.full(fresh.sum(), -1), np.searchsorted(own_keys, found)])
+        found = np.concatenate(
+            [some.lists.owners() * width + some.lists.rows for some in (own, hits)]
+        )
+        keys, first = np.unique(found, return_index=True)
+        own_keys = own_rows.owners() * width + own_rows.rows
+        places = np.minimum(np.searchsorted(own_keys, keys), len(own_keys) - 1)
         return cls(
-            queries=queries[order],
-            rows=np.concatenate([hits.candidate_rows[fresh], own.candidate_rows])[order],
-            scores=np.concatenate([hits.scores[fresh], own.scores])[order],
-            places=places.astype(np.int64)[order],
+            queries=keys // width,
+            rows=keys % width,
+            scores=np.concatenate([own.scores, hits.scores])[first],
+            places=np.where(own_keys[places] == keys, places, -1) if len(own_keys) else places,
             num_queries=len(hits),
             k=k,
         )
 
+    def scores_with(self, bonus: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Give the scores [P] with a bonus for each own item, as `OwnItems` has it."""
+        added = np.append(bonus, 0.0)[self.places]  # place -1: the last
+        return np.asarray(self.scores + added, np.float32)
+
+    def order(self, scores: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Find the k best pairs of each query: positions, by query, then score, then row.
+
+        What `order_pairs` gives, in a quarter of the time: the pairs stand by query and row.
+        """
+        bits = (0.0 - scores).view(np.int32).astype(np.int64)  # 0.0 - x: there is one zero
+        falling = np.where(bits < 0, -(2**31) - bits, bits)
+        order = np.argsort((self.queries << 32) + falling, kind="stable")
+        owners = self.queries[order]
+        starts = np.searchsorted(owners, owners, side="left")
+        return order[np.arange(len(order)) - starts < self.k]
+
     def top(self, bonus: NDArray[np.float64]) -> Hits:
         """Give the k best with a bonus for each own item, as `OwnItems` has it."""
-        added = np.append(bonus, 0.0)[self.places]  # place -1: the last
-        scores = (self.scores + added).astype(np.float32)
-        return make_hits(self.queries, self.rows, scores, k=self.k, num_queries=self.num_queries)
+        scores = self.scores_with(bonus)
+        best = self.order(scores)
+        counts = np.bincount(self.queries[best], minlength=self.num_queries)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return Hits(offsets, self.rows[best], scores[best])
 
 
 def search_with_bonus(

@@ -9,24 +9,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.evaluation import (
-    Embed,
-    EvaluationQueries,
-    RankedCandidates,
-    choice_k,
-    choice_ndcg,
-)
+from recsys.evaluation import Embed, EvaluationQueries, RankedCandidates, choice_k
 from recsys.foundations import Ragged
 from recsys.index import Index, ScoredCandidates
+from recsys.metrics import ndcg_at_k, num_relevant_of, relevance_of
 from recsys.models import decayed_counts
 
 
 @dataclass(frozen=True)
 class _Block:
-    """What is ranked for some queries, and log(1 + count) of their own items by decay."""
+    """What may be ranked for some queries, in the end by their own items' bonus.
+
+    Attributes:
+        candidates: Found and scored.
+        relevant: Of each candidate, whether its query chose it.
+        num_relevant: [B].
+        logarithms: By decay, log(1 + count) of the own items, [P].
+    """
 
     candidates: ScoredCandidates
-    logarithms: dict[float, NDArray[np.float64]]  # [P]
+    relevant: NDArray[np.bool_]
+    num_relevant: NDArray[np.int64]
+    logarithms: dict[float, NDArray[np.float64]]
+
+    def ndcg(self, weight: float, decay: float) -> NDArray[np.float64]:
+        """Compute the NDCG of each query with a bonus: [B]."""
+        found = self.candidates
+        best = found.order(found.scores_with(weight * self.logarithms[decay]))
+        hits = Ragged.from_pairs(found.queries[best], self.relevant[best], found.num_queries)
+        return ndcg_at_k(hits, self.num_relevant, found.k)
 
 
 def choose_repeats(
@@ -56,16 +67,8 @@ def choose_repeats(
     """
     decays = list(dict.fromkeys(decay for _, decay in pairs))
     blocks = _prepare(queries, decays, embed=embed, exact=exact, length=length, ranked=ranked)
-
-    def ndcg(weight: float, decay: float) -> float:
-        def rank(asked: EvaluationQueries, _k: int, _exclude: Ragged) -> Ragged:
-            block = blocks[int(asked.user_rows[0])]
-            return block.candidates.top(weight * block.logarithms[decay]).lists
-
-        return choice_ndcg(queries, rank, exclude_seen=False, ranked=ranked)
-
-    found = [ndcg(*pair) for pair in pairs]
-    return pairs[found.index(max(found))]
+    totals = [sum(float(block.ndcg(*pair).sum()) for block in blocks) for pair in pairs]
+    return pairs[totals.index(max(totals))]
 
 
 def _prepare(
@@ -76,9 +79,9 @@ def _prepare(
     exact: Index,
     length: int,
     ranked: RankedCandidates,
-) -> dict[int, _Block]:
-    """Find what may be ranked for each block of queries, by the user row of its first one."""
-    blocks: dict[int, _Block] = {}
+) -> list[_Block]:
+    """Embed, search and score once; no block where nobody chose what is ranked."""
+    blocks = []
     for block, judged in ranked.blocks(queries):
         if not len(judged):
             continue
@@ -86,9 +89,9 @@ def _prepare(
         for decay in decays:
             rows, counts = decayed_counts(asked.histories, decay=decay, length=length)
             logarithms[decay] = np.log1p(counts)
-        vectors = embed(block)[judged.places]
-        found = ScoredCandidates.find(
-            exact.search, vectors, choice_k(ranked), rows, allowed=ranked.rows
-        )
-        blocks[int(asked.user_rows[0])] = _Block(found, logarithms)
+        vectors, k = embed(block)[judged.places], choice_k(ranked)
+        found = ScoredCandidates.find(exact.search, vectors, k, rows, allowed=ranked.rows)
+        lists = Ragged.from_pairs(found.queries, found.rows, found.num_queries)
+        relevant = relevance_of(lists, asked.truth).rows
+        blocks.append(_Block(found, relevant, num_relevant_of(asked.truth), logarithms))
     return blocks
