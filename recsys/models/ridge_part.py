@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from recsys.foundations import check_shape
-
-_AT_ONCE = 64  # histories solved at once: each takes K x K numbers
+from recsys.models.principal_axes import principal_axes
 
 
 class RidgePart(nn.Module):
@@ -24,7 +23,8 @@ class RidgePart(nn.Module):
     which has one closed solution, so that a user who was not there when fitting has a vector like
     the others. A candidate's vector is its factors; an inner product of the two is multiplied by
     `scale`, half of it (as a factor, the root) on either side. Items that the model does not know
-    have zeros, and so has a history without a known one.
+    have zeros, and so has a history without a known one. All of it stands in the principal axes of
+    the factors, where only the first sum ties the numbers of u together.
 
     `ItemFactors` finds the factors, once, before the towers train. They are no parameters:
     trained together with the towers, or after them by the towers' loss, both sides end up worse.
@@ -39,7 +39,7 @@ class RidgePart(nn.Module):
     """
 
     item_factors: Tensor
-    gram: Tensor
+    squares: Tensor
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class RidgePart(nn.Module):
         self.regularization, self.unobserved = regularization, unobserved
         self.scale = scale
         self.register_buffer("item_factors", torch.zeros(num_items, dim))  # [N, K]
-        self.register_buffer("gram", torch.zeros(dim, dim))
+        self.register_buffer("squares", torch.zeros(dim))  # [K], sums over the items
 
     @property
     def root(self) -> float:
@@ -62,11 +62,10 @@ class RidgePart(nn.Module):
         return math.sqrt(self.scale)
 
     def set_item_factors(self, factors: Tensor) -> None:
-        """Take the factors of all items: [N, K]."""
+        """Take the factors of all items, [N, K], and turn them to their principal axes."""
         check_shape("factors", factors, *self.item_factors.shape)
-        self.item_factors.copy_(factors)
-        wide = self.item_factors.double()
-        self.gram.copy_(wide.T @ wide)
+        self.item_factors.copy_(factors @ principal_axes(factors))
+        self.squares.copy_(self.item_factors.double().square().sum(dim=0))
 
     @torch.no_grad()
     def embed_histories(self, histories: Tensor, known: Tensor) -> Tensor:
@@ -80,28 +79,25 @@ class RidgePart(nn.Module):
         rows, _ = histories.masked_fill(~known, num_items).sort(dim=1)
         fresh = rows < num_items
         fresh[:, 1:] &= rows[:, 1:] != rows[:, :-1]
-        counts = fresh.sum(dim=1)
-        vectors = self.item_factors.new_zeros(len(histories), dim)
-        owners = counts.nonzero().squeeze(1)
-        for some in owners.split(_AT_ONCE) if len(owners) > 0 else ():
-            flat = rows.index_select(0, some)[fresh.index_select(0, some)]
-            of_some = counts.index_select(0, some)
-            vectors[some] = self._solve(flat.split(of_some.tolist()), of_some)
-        return self.root * vectors
+        lists = rows[fresh].split(fresh.sum(dim=1).tolist())  # one by one: last bits stay the same
+        if len(lists) == 0:
+            return self.item_factors.new_zeros(0, dim)
+        return self.root * torch.stack([self._solve(items) for items in lists])
 
-    def _solve(self, items: tuple[Tensor, ...], counts: Tensor) -> Tensor:
-        """Solve for [n] lists of different items, each by itself: [n, K]."""
-        base, matrices, sums = self.unobserved * self.gram, [], []
-        for rows in items:
-            factors = self.item_factors.index_select(0, rows)
-            matrices.append(torch.addmm(base, factors.T, factors))
-            sums.append(factors.sum(dim=0))
-        matrix = torch.stack(matrices)
-        frequency = counts + self.unobserved * len(self.item_factors)
-        matrix.diagonal(dim1=1, dim2=2).add_(self.regularization * frequency[:, None])
-        lower = torch.linalg.cholesky(matrix)
-        solved: Tensor = torch.cholesky_solve(torch.stack(sums)[:, :, None], lower)
-        return solved[:, :, 0]
+    def _solve(self, items: Tensor) -> Tensor:
+        """Solve for a list of n different items: [K]."""
+        num_items, dim = self.item_factors.shape
+        factors = self.item_factors.index_select(0, items)  # [n, K]
+        frequency = len(items) + self.unobserved * num_items
+        weights = self.unobserved * self.squares + self.regularization * frequency  # [K]
+        if len(items) >= dim:
+            system = torch.addmm(weights.diag(), factors.T, factors)
+            return _solve_definite(system, factors.sum(dim=0))
+        # (W + Zᵀ Z)⁻¹ Zᵀ = W⁻¹ Zᵀ (1 + Z W⁻¹ Zᵀ)⁻¹: n unknowns in place of K.
+        eased = factors * weights.rsqrt()
+        system = torch.addmm(torch.eye(len(items), device=items.device), eased, eased.T)
+        solved = _solve_definite(system, factors.new_ones(len(items)))
+        return (solved @ eased) * weights.rsqrt()
 
     def embed_items(self, rows: Tensor) -> Tensor:
         """Look the vectors of [C] item rows up: [C, K], zeros outside [0, N)."""
@@ -109,3 +105,10 @@ class RidgePart(nn.Module):
         known = (rows >= 0) & (rows < num_items)
         factors = self.item_factors.index_select(0, rows.clamp(0, num_items - 1))
         return self.root * torch.where(known[:, None], factors, 0.0)
+
+
+def _solve_definite(system: Tensor, right: Tensor) -> Tensor:
+    """Solve one positive definite system of n unknowns: [n]."""
+    lower = torch.linalg.cholesky(system)
+    solved: Tensor = torch.cholesky_solve(right[:, None], lower)
+    return solved[:, 0]

@@ -75,7 +75,7 @@ def test_repeats_and_the_numbers_of_users_do_not_matter() -> None:
 
 def test_blocks_of_other_sizes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = fit(make_events(), iterations=5)
-    monkeypatch.setattr("recsys.models.item_factors._ENTRIES_AT_ONCE", 9)
+    monkeypatch.setattr("recsys.models.item_factors._NUMBERS_AT_ONCE", 36)
     np.testing.assert_allclose(fit(make_events(), iterations=5), factors, atol=1e-5)
 
 

@@ -39,9 +39,15 @@ def make_part() -> RidgePart:
     return part
 
 
+def turned_factors() -> NDArray[np.float64]:
+    """Give the factors in the axes in which the part has them."""
+    turned: NDArray[np.float64] = make_part().item_factors.double().numpy()
+    return turned
+
+
 def slow_user(items: set[int]) -> NDArray[np.float64]:
     """Solve for a history of different items, with plain sums."""
-    factors = make_factors().double().numpy()
+    factors = turned_factors()
     frequency = len(items) + UNOBSERVED * NUM_ITEMS
     system = REGULARIZATION * frequency * np.eye(DIM)
     for item, vector in enumerate(factors):
@@ -94,13 +100,35 @@ def test_vectors_of_histories_equal_a_slow_solution_and_repeats_count_once() -> 
     np.testing.assert_allclose(vectors, np.sqrt(SCALE) * np.array(expected), atol=1e-4)
 
 
+def test_histories_of_any_length_have_the_vector_of_a_slow_solution_alone_as_in_company() -> None:
+    rng = np.random.default_rng(5)
+    lengths = [1, DIM - 1, DIM, DIM + 1, NUM_ITEMS]  # n and K unknowns
+    histories = torch.full((len(lengths), NUM_ITEMS), -1)
+    for row, length in enumerate(lengths):
+        histories[row, :length] = torch.from_numpy(rng.permutation(NUM_ITEMS)[:length])
+    part = make_part()
+    vectors = part.embed_histories(histories, histories >= 0)
+    for row, length in enumerate(lengths):
+        some = histories[row : row + 1, :length]
+        expected = np.sqrt(SCALE) * slow_user(set(some[0].tolist()))
+        np.testing.assert_allclose(vectors[row], expected, atol=1e-4)
+        assert torch.equal(part.embed_histories(some, some >= 0)[0], vectors[row])
+
+
+def test_factors_are_turned_to_axes_in_which_inner_products_stay() -> None:
+    turned, given = turned_factors(), make_factors().double().numpy()
+    np.testing.assert_allclose(turned @ turned.T, given @ given.T, atol=1e-4)
+    gram = turned.T @ turned
+    np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-4)
+
+
 def test_unknown_items_are_not_there_and_the_order_does_not_matter() -> None:
     part, known = make_part(), torch.tensor([[True, False, True, False]])
     vectors = part.embed_histories(torch.tensor([[3, 9, 7, 99]]), known)
     assert torch.equal(vectors, part.embed_histories(torch.tensor([[7, 3]]), known[:, ::2]))
     unknown = part.embed_items(torch.tensor([-1, NUM_ITEMS, 2]))
     assert not unknown[:2].any()
-    assert_close(unknown[2], SCALE**0.5 * make_factors()[2])
+    assert_close(unknown[2], SCALE**0.5 * torch.from_numpy(turned_factors()[2]).float())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +147,7 @@ def test_the_score_is_the_towers_plus_that_of_the_ridge_part(changes: dict[str, 
     scores = encode_queries(model, make_inputs()) @ candidates_of(model).T
     of_towers = encode_queries(alone, make_inputs()) @ candidates_of(alone).T
     users = np.array([slow_user({3, 7}), np.zeros(DIM), slow_user({0, 11, 24}), slow_user({5})])
-    added = SCALE * users @ make_factors().double().numpy().T  # [Q, N]
+    added = SCALE * users @ turned_factors().T  # [Q, N]
     if scores.ndim == 3:
         added = added[:, None]
     np.testing.assert_allclose(scores, of_towers + added, atol=1e-3)
@@ -154,7 +182,7 @@ def test_training_knows_the_towers_alone_and_their_vectors_come_first() -> None:
     assert model.bias_place == 6
     assert (found[0][:, 6] == 1).all()
     assert "ridge.item_factors" not in dict(model.named_parameters())
-    assert {"ridge.item_factors", "ridge.gram"} <= model.state_dict().keys()
+    assert {"ridge.item_factors", "ridge.squares"} <= model.state_dict().keys()
 
 
 def test_vectors_are_the_same_in_any_company() -> None:

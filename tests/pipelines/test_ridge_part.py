@@ -16,7 +16,7 @@ from recsys.bundle import Bundle, read_bundle
 from recsys.config import DiagnoseConfig, compose_config
 from recsys.data import read_prepared
 from recsys.foundations import make_generator
-from recsys.models import ItemFactors
+from recsys.models import ItemFactors, RidgePart
 
 Train = Callable[..., Path]
 WITHOUT = {
@@ -60,13 +60,16 @@ def test_the_towers_are_those_of_a_run_without_it_and_the_factors_those_of_the_t
     assert ridge.bundle.item_vectors.shape[1] == width + 16
     np.testing.assert_array_equal(ridge.bundle.item_vectors[:, :width], alone.item_vectors)
     dataset = read_prepared(dataset_of(alone.path))
-    factors = ItemFactors(
+    fitted = ItemFactors(
         dataset.train.users,
         dataset.train.items,
         num_items=dataset.num_items,
         dim=16,
         generator=make_generator(0, "ridge"),
     ).fit(regularization=0.01, unobserved=0.1, iterations=4)
+    part = RidgePart(*fitted.shape, regularization=0.01, unobserved=0.1, scale=5.0)
+    part.set_item_factors(fitted)
+    factors = part.item_factors
     assert torch.equal(factors_of(ridge.bundle), factors)
     vectors = ridge.bundle.item_vectors[:, width:]
     np.testing.assert_allclose(vectors, 5**0.5 * factors, rtol=1e-6)
