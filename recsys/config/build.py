@@ -211,6 +211,7 @@ def build_run(
             checkpoint_steps=trainer.checkpoint_steps,
             gradient_clip=config.optimizer.gradient_clip,
         ),
+        item_counts=dataset.items.counts[: dataset.num_items],
     )
 
 

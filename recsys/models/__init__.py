@@ -13,6 +13,7 @@ from recsys.models.row_match import RowMatch, match_ids
 from recsys.models.spec import ModelSpec
 from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
 from recsys.models.two_tower import TwoTower
+from recsys.models.unknown_ids import place_unknown_ids, untaught_rows
 
 __all__ = [
     "CarriedOver",
@@ -34,5 +35,7 @@ __all__ = [
     "inference",
     "match_ids",
     "pad_histories",
+    "place_unknown_ids",
     "start_at_content",
+    "untaught_rows",
 ]

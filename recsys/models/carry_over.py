@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from recsys.data import FeatureSchema
@@ -17,9 +18,12 @@ from recsys.models.feature_encoder import FeatureEncoder
 from recsys.models.row_match import RowMatch, copy_rows
 from recsys.models.towers import ItemTower, UserTower
 from recsys.models.two_tower import TwoTower
+from recsys.models.unknown_ids import untaught_rows
 
 # Features go over one by one; a ridge part is fitted to the new data and not carried over.
 _DONE_APART = ("user_tower.features.", "user_tower.context.", "item_tower.features.", "ridge.")
+
+_BIASES = "item_tower.bias.weight"
 
 _Tower: TypeAlias = UserTower | ItemTower
 
@@ -57,15 +61,20 @@ def carry_over(
     items: RowMatch,
     schemas: Mapping[str, FeatureSchema],
     old_schemas: Mapping[str, FeatureSchema],
+    old_counts: NDArray[np.int64],
 ) -> CarriedOver:
     """Overwrite a model's first values by what an old one has learnt.
 
     Vectors and biases of ids go over as they are. A new id starts from the row that stood for
     unknown ids, so that with features a new item starts where the old model placed an item it did
-    not know. The tables of histories have no such row: there a new item starts at the mean of the
-    old ones, and adds to a history what an item adds on average; noise around 0 would shorten the
-    vectors of those who met it. Layers go over where their shapes agree. Which items count as
-    trained is left as it is: that follows the new data.
+    not know. Where training did not teach that row, `untaught_rows` says what stands in its place;
+    and biases that begin at log popularity do so for new items too, moved by as much as the kept
+    ones lie above theirs on average.
+
+    The tables of histories have no such row: there a new item starts at the mean of the old ones,
+    and adds to a history what an item adds on average; noise around 0 would shorten the vectors of
+    those who met it. Layers go over where their shapes agree. Which items count as trained is left
+    as it is: that follows the new data.
 
     Args:
         model: Is changed in place; no random number is drawn.
@@ -74,9 +83,11 @@ def carry_over(
         items: Rows of the items.
         schemas: Of "users", "items" and "context".
         old_schemas: Likewise, of the old model.
+        old_counts: Training events of each item of the old model.
     """
     values, old_values = model.state_dict(), old.state_dict()  # share memory with the parameters
-    done = _carry_over_ids(values, old_values, users, items)
+    untaught = untaught_rows(old, old_counts)
+    done = _carry_over_ids(values, old_values, users, items, untaught)
     done |= _carry_over_first_layers(model, old)
     fresh_layers = []
     for name in sorted(values.keys() - done):
@@ -97,18 +108,24 @@ def carry_over(
 
 
 def _carry_over_ids(
-    values: Mapping[str, Tensor], old_values: Mapping[str, Tensor], users: RowMatch, items: RowMatch
+    values: Mapping[str, Tensor],
+    old_values: Mapping[str, Tensor],
+    users: RowMatch,
+    items: RowMatch,
+    untaught: Mapping[str, Tensor],
 ) -> set[str]:
     """Carry over all tables of ids that are there; give their names."""
     tables = {
         "user_tower.ids.weight": users,
         "item_tower.ids.weight": items,
-        "item_tower.bias.weight": items,
+        _BIASES: items,
     }
     for name in tables.keys() & values.keys():
-        old = old_values[name]
-        unknown = len(old) - 1
-        copy_rows(values[name], old, np.append(tables[name].old_rows, unknown), old[unknown])
+        old, start = old_values[name], values[name].clone()
+        unknown = untaught.get(name, old[-1])
+        copy_rows(values[name], old, np.append(tables[name].old_rows, -1), unknown)
+        if name == _BIASES and name in untaught and start.any():
+            _move_on_average(values[name], start, tables[name].old_rows)
     of_histories = {
         "user_tower.history_table.weight",
         "user_tower.history.gate.keys.weight",
@@ -119,6 +136,13 @@ def _carry_over_ids(
         rows = old[learned] if learned.any() else old
         copy_rows(values[name], old, items.old_rows, rows.mean(dim=0))
     return (tables.keys() | of_histories) & values.keys()
+
+
+def _move_on_average(biases: Tensor, start: Tensor, old_rows: NDArray[np.int64]) -> None:
+    """Let the biases [N + 1, 1] without an old row begin where they start, moved as the others."""
+    kept = torch.from_numpy(np.append(old_rows, -1) >= 0).to(biases.device)
+    moved = (biases - start)[kept].mean() if kept.any() else 0.0
+    biases[~kept] = start[~kept] + moved
 
 
 def _carry_over_all_features(

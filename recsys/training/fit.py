@@ -5,13 +5,15 @@ import math
 import time
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
 from recsys.data import TrainingBatch, TrainingBatches
 from recsys.foundations import Progress, TrainingError
-from recsys.models import TwoTower
+from recsys.models import TwoTower, place_unknown_ids
 from recsys.tracking import Tracker
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
 from recsys.training.model_step import ModelStep
@@ -69,6 +71,8 @@ class TrainingRun:
         tracker: Where the numbers of each epoch go.
         store: Checkpoints.
         settings: Of the loop.
+        item_counts: Training events of each item, by which unknown ids are placed after each epoch
+            where the steps do not teach them (`place_unknown_ids`). None: they are left alone.
     """
 
     step: ModelStep
@@ -79,6 +83,7 @@ class TrainingRun:
     tracker: Tracker
     store: CheckpointStore
     settings: FitSettings
+    item_counts: NDArray[np.int64] | None = None
 
     @property
     def trainable(self) -> Trainable:
@@ -193,6 +198,8 @@ def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str
     """Validate, write the epoch's record into the position, and move on to the next epoch."""
     position.epoch += 1
     validator, model = run.validator, run.step.model
+    if run.item_counts is not None:
+        place_unknown_ids(model, run.item_counts)
     draws = run.step.objective.statistics()
     record: dict[str, float] = {
         "epoch": position.epoch,

@@ -20,7 +20,7 @@ from recsys.evaluation import (
     mean_values,
 )
 from recsys.foundations import FormatError, atomic_folder, read_json, write_json
-from recsys.models import TwoTower, carry_over, match_ids
+from recsys.models import RowMatch, TwoTower, carry_over, match_ids
 from recsys.training.fit import TrainingRun
 
 log = logging.getLogger(__name__)
@@ -221,7 +221,9 @@ def start_from_bundle(
         items=items,
         schemas=_schemas(dataset.users, dataset.items, dataset.context_schema),
         old_schemas=_schemas(bundle.users, bundle.items, bundle.context_schema),
+        old_counts=bundle.item_counts,
     )
+    _log_untaught(old, users, items)
     for name in carried.fresh_layers:
         log.info("%s starts anew: the bundle has it in another shape, or not at all", name)
     return StartingPoint(
@@ -230,6 +232,22 @@ def start_from_bundle(
         fresh_features=dict(carried.fresh_features),
         before=_before(model, old, dataset, measure),
     )
+
+
+def _log_untaught(old: TwoTower, users: RowMatch, items: RowMatch) -> None:
+    """Say where new ids start if the bundle learnt nothing of unknown ones."""
+    for what, match, tower, where in (
+        ("items", items, old.item_tower, "of its rarest ones"),
+        ("users", users, old.user_tower, "of all"),
+    ):
+        if match.num_new > 0 and tower.ids is not None and tower.rows.dropout == 0:
+            log.info(
+                "new %s start at the mean %s: the bundle was trained with model.%s_tower."
+                "id_dropout=0, which teaches nothing of unknown ones",
+                what,
+                where,
+                what.removesuffix("s"),
+            )
 
 
 def _before(

@@ -116,6 +116,7 @@ def carried(new: World, old: World, learned: NDArray[np.bool_] | None = None) ->
         items=match_ids(new.items, old.items, num_rows=len(new.items), learned=some),
         schemas={"users": NOTHING, "items": new.schema, "context": NOTHING},
         old_schemas={"users": NOTHING, "items": old.schema, "context": NOTHING},
+        old_counts=np.arange(1, 1 + len(old.items)),
     )
 
 
@@ -175,6 +176,39 @@ def test_ids_that_are_new_start_from_the_row_of_unknown_ids_and_others_are_count
     assert torch.equal(biases[0], rows_of(old.model, "item_tower.bias.weight")[-1])
     match = match_ids(new.items, old.items, num_rows=10, learned=np.ones(12, bool))
     assert match.counts() == {"kept": 9, "new": 1, "dropped": 3}
+
+
+def test_new_ids_start_at_means_where_the_row_of_unknown_ids_was_never_trained() -> None:
+    untaught = {"id_dropout": 0.0}
+    spec = make_spec(item_bias=True, user={"history": "none", **untaught}, item=untaught)
+    old = World(OLD_USERS, OLD_ITEMS, spec)
+    new = World([*OLD_USERS, "v1"], [*OLD_ITEMS, "i20"], spec, kinds={}, seed=1)
+    new.model.item_tower.bias.weight.data.zero_()  # type: ignore[union-attr]
+    carried(new, old)
+    # Of 12 items the rarest tenth are 2; counts are 1, 2, 3, ...
+    for name, rows in (
+        ("user_tower.ids", slice(0, 7)),
+        ("item_tower.ids", slice(0, 2)),
+        ("item_tower.bias", slice(0, 2)),
+    ):
+        table, before = (rows_of(one.model, f"{name}.weight") for one in (new, old))
+        for row in (-2, -1):  # the new id, and what stands for unknown ones
+            assert_close(table[row], before[rows].mean(dim=0))
+        assert torch.equal(table[:-2], before[:-1])
+
+
+def test_biases_of_new_items_start_by_their_counts_beside_those_of_old_ones() -> None:
+    spec = make_spec(item_bias=True, item={"id_dropout": 0.0})
+    old = World(OLD_USERS, ["i1", "i2", "i3"], spec)
+    new = World(OLD_USERS, ["i1", "i20", "i3", "i21"], spec, kinds={}, seed=1)
+    rows_of(old.model, "item_tower.bias.weight").data[:, 0] = torch.tensor([1.0, 5.0, 3.0, 9.0])
+    new.model.start_at_popularity(np.array([4, 4, 8, 16]))  # log of 1/8, 1/8, 1/4, 1/2; half: 1/64
+    carried(new, old)
+    biases = rows_of(new.model, "item_tower.bias.weight")[:, 0]
+    # The old ones lie 1 + log 8 and 3 + log 4 above their start: 2 + 2.5 log 2 on average.
+    moved = 2 + 2.5 * np.log(2)
+    wanted = [1, moved - np.log(8), 3, moved - np.log(2), moved - np.log(64)]
+    assert_close(biases, torch.tensor(wanted, dtype=torch.float32))
 
 
 def test_a_new_item_with_features_starts_where_the_old_model_placed_it_unseen() -> None:

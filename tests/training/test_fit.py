@@ -5,11 +5,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from recsys.data import TrainingBatch
+from recsys.data import PreparedDataset, TrainingBatch
 from recsys.foundations import TrainingError
 from recsys.tracking import NullTracker
 from recsys.training import FitResult, ModelStep, TrainingRun, fit
@@ -63,6 +64,20 @@ def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 def without_rates(result: FitResult) -> list[dict[str, float]]:
     drop = "rows_per_second"
     return [{k: v for k, v in record.items() if k != drop} for record in result.records]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_validation_meets_unknown_items_as_the_rarest_where_no_step_teaches_them(
+    make_run: MakeRun, dataset: PreparedDataset, dropout: float
+) -> None:
+    counts, validator = dataset.items.counts[: dataset.num_items], Recalls(0.1, 0.2)
+    run = TrainingRun(**{**vars(make_run()), "validator": validator, "item_counts": counts})
+    run.step.model.item_tower.rows.dropout = dropout
+    fit(run, resume=False)
+    rarest = counts <= np.sort(counts)[len(counts) // 10 - 1]  # of 30 items, 3
+    for state in [*validator.models, run.step.model.state_dict()]:
+        table = state["item_tower.ids.weight"]
+        assert torch.allclose(table[-1], table[:-1][rarest].mean(dim=0)) == (dropout == 0)
 
 
 def test_each_epoch_is_recorded_and_the_model_learns_the_planted_structure(
