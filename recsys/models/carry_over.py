@@ -190,7 +190,7 @@ def _carry_over_first_layers(model: TwoTower, old: TwoTower) -> set[str]:
     for side, (tower, old_tower) in towers.items():
         values, old_values = tower.state_dict(), old_tower.state_dict()
         name, pieces, old_pieces = "combine.layers.0.weight", _pieces(tower), _pieces(old_tower)
-        if not tower.combine.concat or name not in values.keys() & old_values.keys():
+        if not tower.combine.concat:
             continue
         width = values[name].shape[1] // len(pieces)
         for place, piece in enumerate(pieces):

@@ -160,7 +160,8 @@ class ItemTower(nn.Module):
 class Combine(nn.Module):
     """Sum or concatenate pieces, then the layers on top.
 
-    Concatenated pieces go through at least one linear layer, which brings them back to width D.
+    Concatenated pieces go through at least one linear layer, which brings them back to width D;
+    one piece alone does so too, so that features may come and go.
 
     Args:
         spec: The tower's settings.
@@ -173,6 +174,8 @@ class Combine(nn.Module):
         self.concat = spec.combine == "concat"
         width = dim * num_pieces if self.concat else dim
         self.layers = build_mlp(width, spec.hidden, dim, norm=spec.norm, dropout=spec.dropout)
+        if self.concat and len(self.layers) == 0:
+            self.layers = nn.Sequential(nn.Linear(width, dim))
 
     def forward(self, pieces: list[Tensor]) -> Tensor:
         """Combine pieces of [B, D], or of [B, 1, D] and [B, M, D]: the widest of these shapes."""

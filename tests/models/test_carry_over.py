@@ -336,9 +336,13 @@ def test_concatenated_pieces_keep_their_columns_when_features_come_go_and_move()
         assert torch.equal(block, before[:, 4 * there : 4 * there + 4])
 
 
-def test_a_first_layer_that_the_old_tower_had_no_need_of_starts_afresh_and_is_named() -> None:
+def test_a_tower_of_one_piece_goes_on_where_another_piece_joins_it() -> None:
     spec = make_spec(item={"combine": "concat"})
     old = World(OLD_USERS, OLD_ITEMS, spec, kinds={})
     new = World(OLD_USERS, OLD_ITEMS, spec, kinds={"size": "numeric"}, seed=1)
-    names = ("item_tower.combine.layers.0.bias", "item_tower.combine.layers.0.weight")
-    assert carried(new, old).fresh_layers == names
+    assert carried(new, old).fresh_layers == ()
+    here, there = (one.model.item_tower.state_dict() for one in (new, old))
+    assert torch.equal(here["combine.layers.0.bias"], there["combine.layers.0.bias"])
+    weight, before = here["combine.layers.0.weight"], there["combine.layers.0.weight"]
+    assert weight.shape == (4, 8)
+    assert torch.equal(weight[:, :4], before)

@@ -71,6 +71,23 @@ def test_ids_only_are_the_rows_of_their_tables() -> None:
     assert_close(candidates, tables["item_tower.ids.weight"][[8, 1]])
 
 
+@pytest.mark.parametrize("num_pieces", [1, 2])
+def test_concatenated_pieces_go_through_one_linear_layer_however_many_they_are(
+    num_pieces: int,
+) -> None:
+    tower = replace(STEADY_ITEMS, combine="concat")
+    features = make_features()
+    schema = FeatureSchema(features.schema.specs[:1] if num_pieces == 2 else ())
+    model = make_model(replace(STEADY, item_tower=tower), item_schema=schema)
+    values, rows = model.item_tower.state_dict(), np.array([0, 2])
+    pieces = [dict(model.tables())["item_tower.ids.weight"][rows]]
+    pieces += model.item_tower.features(features.take(rows), model.device)
+    assert len(pieces) == num_pieces
+    weight, bias = values["combine.layers.0.weight"], values["combine.layers.0.bias"]
+    expected = torch.cat(pieces, dim=1) @ weight.T + bias
+    assert_close(model.embed_candidates(rows, features.take(rows)), expected)
+
+
 def test_all_unknown_ids_share_one_vector() -> None:
     model = make_model(replace(STEADY, user_tower=replace(STEADY_USERS, history="none")))
     queries = model.embed_queries(make_inputs(users=(-1, NUM_USERS, 999, 0)))
