@@ -13,17 +13,19 @@ from recsys.models.history_gate import HistoryGate
 class PooledHistory(nn.Module):
     """Pool the items of a history, the newest weighing most.
 
-    The item of age a (0: the newest) weighs w = decay^a, and
+    The item of age a (0: the newest known one) weighs w = decay^a, and
 
         pooled = sum(w · vector[item]) / sum(w)^exponent.
 
     Exponent 1 is the weighted mean; with decay 1 it is the plain mean. A smaller exponent lets
-    longer histories give longer vectors. Padding enters neither sum; ages count positions, so the
-    other items keep theirs. A history without a known item is a learned vector of its own.
+    longer histories give longer vectors. Padding and unknown items are as if they were not there:
+    they enter neither sum and count in no age. A history without a known item is a learned vector
+    of its own.
 
-    In training, dropout takes items out of the first sum, and what is left of it is divided by
-    1 - dropout. The second sum stays whole, so that a history has the same expected vector in
-    training as in search; where dropout takes out all of its items, that draw is zeros.
+    In training, dropout takes items out of the first sum; the others keep their age, and what is
+    left of it is divided by 1 - dropout. The second sum stays whole, so that a history has the same
+    expected vector in training as in search; where dropout takes out all of its items, that draw is
+    zeros.
 
     With a gate, each item's weight in the first sum, and there alone, is multiplied by what the
     gate gives for the item and the pooled vector without a gate.
@@ -73,11 +75,12 @@ class PooledHistory(nn.Module):
         """Pool histories; see `HistoryEncoder`."""
         refuse_places(places)
         histories, known = histories[:, : self.length], known[:, : self.length]
-        # A weight that float32 cannot hold is no weight: such an item is as good as not there.
-        weights = self.weights[: histories.shape[1]]  # [L]
+        # A weight that float32 cannot hold is no weight: such an item is not looked up.
+        ages = known.cumsum(dim=1) - 1  # [B, L]
+        weights = self.weights[ages.clamp(min=0)]
         kept = known & (weights > torch.finfo(weights.dtype).tiny)
         is_empty = ~kept.any(dim=1, keepdim=True)  # [B, 1]
-        weights = weights * kept  # [B, L]
+        weights = weights * kept
         totals = weights.sum(dim=1, keepdim=True).masked_fill(is_empty, 1.0)
         if self.training and self.dropout > 0:
             kept = kept & (torch.rand(kept.shape, device=kept.device) >= self.dropout)

@@ -49,10 +49,10 @@ def test_decay_1_with_exponent_1_is_the_mean() -> None:
     assert_close(pooled, torch.tensor([[5.0, 1.0]]))
 
 
-def test_an_absent_item_leaves_both_sums_and_the_others_keep_their_age() -> None:
-    # Weights 1 and 1/4 are left: (8 + 2/4) / sqrt(1.25).
-    pooled = pool(make_encoder(), [[8, -1, 2]], make_table())
-    assert_close(pooled[0, 0], torch.tensor(8.5 / 1.25**0.5))
+def test_an_absent_item_leaves_both_sums_and_counts_in_no_age() -> None:
+    # Weights 1 and 1/2 are left: (8 + 2/2) / sqrt(1.5).
+    pooled = pool(make_encoder(), [[8, -1, 2], [-1, 8, 2]], make_table())
+    assert_close(pooled[:, 0], torch.tensor([9.0, 9.0]) / 1.5**0.5)
 
 
 @given(padding=st.integers(0, 3))
@@ -128,7 +128,9 @@ def test_a_history_that_dropout_empties_is_zeros_and_an_empty_one_its_learned_ve
 
 
 def test_weights_too_small_for_float32_count_as_absent() -> None:
-    # 0.01^30 = 1e-60 is no float32; a history with nothing newer is an empty one, not 0 / 0.
+    # 0.01^30 = 1e-60 is no float32: such an item gets no gradient, not even one of zeros.
     encoder, table = make_encoder(length=40, decay=0.01), make_table()
-    pooled = pool(encoder, [[-1] * 30 + [5]], table)
-    assert_close(pooled[0], encoder.empty.detach())
+    pooled = pool(encoder, [[9] * 30 + [5]], table)
+    torch.autograd.backward(pooled.sum())
+    assert table.weight.grad is not None
+    assert table.weight.grad.coalesce().indices().tolist() == [[9]]

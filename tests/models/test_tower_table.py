@@ -110,7 +110,7 @@ def by_hand(model: TwoTower, item: int) -> Tensor:
 def test_a_pooled_history_is_the_weighted_sum_of_what_the_item_tower_gives(training: bool) -> None:
     model = make_model().train(training)
     query = model.embed_queries(make_inputs([[7, -1, 12, 7]]))[0]
-    weights = [1, 0.25, 0.125]
+    weights = [1, 0.5, 0.25]
     expected = sum(w * by_hand(model, item) for w, item in zip(weights, [7, 12, 7], strict=True))
     assert_close(query, expected / sum(weights) ** 0.5)
 
