@@ -10,6 +10,9 @@ from recsys.training.sampled_losses import SampledLoss, SampledTerms
 def smooth_catalogue_loss(loss: CatalogueLoss, smoothing: float) -> CatalogueLoss:
     """Give a loss over the whole catalogue with a smoothed target.
 
+    The catalogue is what the loss is given: over the trained candidates alone, the smoothed part of
+    the target goes to these alone, so that nothing is taught of the others.
+
     Args:
         loss: `full_softmax_loss`.
         smoothing: The part of the target that goes to the catalogue, in [0, 1).

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.testing import assert_close
 
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch
@@ -28,6 +29,7 @@ from recsys.training import (
     SampledObjective,
     TrainingRun,
     sampled_losses,
+    smooth_catalogue_loss,
 )
 
 MakeRun = Callable[..., TrainingRun]
@@ -116,6 +118,21 @@ def test_a_full_softmax_over_some_items_knows_no_others() -> None:
     for item in (1, 3):
         with pytest.raises(ArgumentError, match="must be among the candidates"):
             make_step(model, objective)(make_batch(users, [2, item, 0], None))
+
+
+def test_a_smoothed_target_goes_to_the_items_that_the_loss_knows_and_to_no_others() -> None:
+    model, users, items = make_model(), [0, 3, 5], [2, 4, 0]
+    considered, places = np.array([0, 2, 4]), torch.tensor([1, 2, 0])
+    loss = smooth_catalogue_loss(full_softmax_loss, 0.3)
+    objective = CatalogueObjective(loss, item_features(), considered)
+    losses, _ = make_step(model, objective)(make_batch(users, items, None))
+    scores = scores_of(model, users)[:, considered]
+    expected = functional.cross_entropy(scores, places, label_smoothing=0.3, reduction="none")
+    assert_close(losses, expected)
+    torch.autograd.backward(losses.sum())
+    gradient = model.item_tower.ids.weight.grad  # type: ignore[union-attr]
+    assert gradient is not None
+    assert gradient.coalesce().indices().tolist() == [[0, 2, 4]]
 
 
 @pytest.mark.parametrize("corrected", [True, False])
