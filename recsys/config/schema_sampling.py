@@ -97,7 +97,7 @@ class StreamingRateConfig(RateConfig):
                 f"popularity.step_size must be above 0 and at most 1, got {self.step_size}."
             )
         if self.initial_gap is not None:
-            above("popularity.initial_gap", self.initial_gap, 0)
+            at_least("popularity.initial_gap", self.initial_gap, 1)
 
 
 @dataclass(kw_only=True)

@@ -39,8 +39,8 @@ class StreamingPopularity:
     Args:
         hashing: M functions from candidates to buckets.
         step_size: In (0, 1].
-        initial_gap: B before the first occurrence, in steps; finite, not negative. With 0, an item
-            has no rate before it was seen.
+        initial_gap: B before the first occurrence, in steps; finite and at least 1, as a gap is; or
+            0: an item has no rate before it was seen.
         dtype: Of the running means.
 
     Raises:
@@ -62,8 +62,10 @@ class StreamingPopularity:
     ) -> None:
         if not 0 < step_size <= 1:
             raise ArgumentError(f"`step_size` must be in (0, 1], got {step_size}.")
-        if not 0 <= initial_gap < math.inf:
-            raise ArgumentError(f"`initial_gap` must be finite, not negative, got {initial_gap}.")
+        if initial_gap != 0 and not 1 <= initial_gap < math.inf:
+            raise ArgumentError(
+                f"`initial_gap` must be 0, or finite and at least 1, got {initial_gap}."
+            )
         shape = (hashing.num_tables, hashing.num_buckets)
         self._hashing, self._step_size = hashing, step_size
         self._step = self._num_positives = 0
@@ -80,7 +82,7 @@ class StreamingPopularity:
         Returns:
             As `rows`, in the dtype of the means: 1 / the longest gap of the tables, since sharing a
             bucket shortens gaps. Above 1 where the gap is below 1, as it can be for a while after
-            an initial gap below 1; nan where it is 0.
+            an initial gap of 0; nan where it is 0.
         """
         gap = self._gap[self._places(rows)].amax(dim=0)
         return torch.where(gap > 0, 1 / gap, math.nan)

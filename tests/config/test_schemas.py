@@ -234,8 +234,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "popularity.step_size must be above 0 and at most 1, got 0.0.",
         ),
         (
-            {"popularity": "streaming", "popularity.initial_gap": 0},
-            "popularity.initial_gap must be above 0, got 0.0.",
+            {"popularity": "streaming", "popularity.initial_gap": 0.9},
+            "popularity.initial_gap must be at least 1, got 0.9.",
         ),
         (
             {"popularity": "count_min", "popularity.num_tables": 0},

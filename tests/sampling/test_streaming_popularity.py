@@ -238,8 +238,9 @@ def test_none_are_expected_among_no_positives() -> None:
     [
         ({"step_size": 0.0}, r"`step_size` must be in \(0, 1\], got 0.0"),
         ({"step_size": math.nan}, r"`step_size` must be in \(0, 1\], got nan"),
-        ({"initial_gap": -1.0}, "`initial_gap` must be finite, not negative, got -1.0"),
-        ({"initial_gap": math.inf}, "`initial_gap` must be finite, not negative, got inf"),
+        ({"initial_gap": -1.0}, "`initial_gap` must be 0, or finite and at least 1, got -1.0"),
+        ({"initial_gap": 0.5}, "`initial_gap` must be 0, or finite and at least 1, got 0.5"),
+        ({"initial_gap": math.inf}, "`initial_gap` must be 0, or finite and at least 1, got inf"),
     ],
 )
 def test_names_the_setting_that_is_wrong(options: dict[str, Any], words: str) -> None:
