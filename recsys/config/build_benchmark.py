@@ -22,8 +22,9 @@ from recsys.benchmark import (
 from recsys.config.build import build_model_spec, build_optimizer
 from recsys.config.build_language import run_language
 from recsys.config.schema_benchmark import BENCHMARKS, BenchmarkConfig
+from recsys.config.schema_model import ModelConfig
 from recsys.data import EventBatches, FeatureSchema, FeatureTable, TrainingBatch
-from recsys.foundations import make_generator, make_numpy_generator
+from recsys.foundations import ConfigError, make_generator, make_numpy_generator
 from recsys.models import build_two_tower
 from recsys.sampling import (
     ExactPopularity,
@@ -45,8 +46,14 @@ _EVENTS_A_USER = 100
 
 
 def run_benchmarks(config: BenchmarkConfig) -> BenchmarkOutcome:
-    """Run the benchmark that is named, or all of them in turn; `language` only with a log."""
+    """Run the benchmark that is named, or all of them in turn; `language` only with a log.
+
+    Raises:
+        ConfigError: The step's model needs features, of which the made-up events have none.
+    """
     names = BENCHMARKS if config.name == "all" else (config.name,)
+    if "step" in names:
+        _check_model(config.model)
     interactions, language = config.language.interactions, None
     if "language" in names and interactions is not None:
         language = run_language(config.language, interactions, config.seed)
@@ -75,6 +82,26 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
             return measure_search(**vars(config.search), rounds=rounds, seed=seed)
         case _:
             return measure_read(**vars(config.read), rounds=rounds, seed=seed)
+
+
+def _check_model(model: ModelConfig) -> None:
+    """Check that a model can train on made-up events, which have no features and no context."""
+    why = "the training step is measured on made-up events without features or context"
+    user, item = model.user_tower, model.item_tower
+    if not item.use_id:
+        raise ConfigError(f"model.item_tower.use_id must be true: {why}; got false.")
+    if not user.use_id and user.history.encoder == "none":
+        raise ConfigError(
+            "model.user_tower.use_id must be true, or model.user_tower.history.encoder another "
+            f"than none: {why}."
+        )
+    for key, names in (
+        ("user_tower.features", user.features),
+        ("user_tower.context", user.context),
+        ("item_tower.features", item.features),
+    ):
+        if names != "all" and names:
+            raise ConfigError(f"model.{key} must be all or []: {why}; got {list(names)}.")
 
 
 def build_step(config: BenchmarkConfig, num_items: int) -> Callable[[], None]:

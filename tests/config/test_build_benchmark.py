@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from recsys.config import compose_config
-from recsys.config.build_benchmark import build_step
+from recsys.config.build_benchmark import build_step, run_benchmarks
 from recsys.config.schema_benchmark import BenchmarkConfig
+from recsys.foundations import ConfigError
 
 HISTORY = "model.user_tower.history"
 
@@ -31,3 +32,31 @@ def test_a_step_of_any_encoder_runs(history: dict[str, Any]) -> None:
     take_step = build_step(config, 50)
     take_step()
     take_step()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "features"}, r"model\.item_tower\.use_id must be true: .*; got false\."),
+        ({f"{HISTORY}.encoder": "none"}, r"model\.user_tower\.use_id must be true, or .*"),
+        (
+            {"model.item_tower.features": ["price"]},
+            r"model\.item_tower\.features must be all or \[\]: .*; got \['price'\]\.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["all", "step"])
+def test_a_model_that_needs_features_is_refused_before_anything_is_measured(
+    settings: dict[str, Any], words: str, name: str
+) -> None:
+    config = compose_config("benchmark", BenchmarkConfig, settings | {"name": name})
+    with pytest.raises(ConfigError, match=words) as error:
+        run_benchmarks(config)
+    assert "made-up events without features" in str(error.value)
+
+
+def test_what_does_not_train_a_model_takes_any() -> None:
+    settings = {"name": "loss", "model": "features", "rounds": 1}
+    settings |= {"loss.batch_size": 8, "loss.num_sampled": [16], "loss.dim": 4}
+    outcome = run_benchmarks(compose_config("benchmark", BenchmarkConfig, settings))
+    assert len(outcome.rates) == 1
