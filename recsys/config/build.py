@@ -54,7 +54,7 @@ def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:
     settings, factors = config.model, None
     if config.init_from is not None:  # its vectors have directions of their own
         settings = replace(settings, feature_start="random")
-    if settings.ridge.dim > 0:
+    if settings.ridge.settings[0][0] > 0:
         ridge, factors = fit_ridge(config, dataset)
         settings = replace(settings, ridge=ridge)
     model = build_fresh_model(settings, dataset, sparse=sparse)
@@ -112,7 +112,7 @@ def build_model_spec(
         "dropout": config.dropout,
         "norm": config.normalization,
     }
-    regularization, unobserved = config.ridge.pairs[0]
+    ridge_dim, regularization, unobserved = config.ridge.settings[0]
     weight, decay = repeats_pairs(config, exclude_seen=exclude_seen)[0]
     user, item, history = config.user_tower, config.item_tower, config.user_tower.history
     return ModelSpec(
@@ -152,7 +152,7 @@ def build_model_spec(
         min_temperature=config.temperature.minimum,
         max_temperature=config.temperature.maximum,
         init_std=config.init_std,
-        ridge_dim=config.ridge.dim,
+        ridge_dim=ridge_dim,
         ridge_regularization=regularization,
         ridge_unobserved=unobserved,
         ridge_scale=config.ridge.scales[0],

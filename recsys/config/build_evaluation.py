@@ -99,6 +99,7 @@ def _about_ridge(model: TwoTower) -> dict[str, Any]:
         return {}
     spec = model.spec
     chosen = {
+        "dim": spec.ridge_dim,
         "regularization": spec.ridge_regularization,
         "unobserved": spec.ridge_unobserved,
         "scale": spec.ridge_scale,

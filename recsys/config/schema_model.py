@@ -81,16 +81,20 @@ class TemperatureConfig:
 class RidgeConfig:
     """A linear model whose vectors stand beside those of the towers."""
 
-    dim: int = MISSING  # 0: none
-    regularization: Any = MISSING  # a number, or several to choose from on validation
+    dim: Any = MISSING  # 0: none; a number, or several to choose from on validation
+    regularization: Any = MISSING  # likewise
     unobserved: Any = MISSING  # weight of what a user did not meet; likewise
     iterations: int = MISSING
     scale: Any = MISSING  # multiplies its scores; a number, or several to choose from
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if self.dim < 0 or self.dim % 16 != 0:
-            raise ConfigError(f"model.ridge.dim must be 0 or a multiple of 16, got {self.dim}.")
+        dims = numbers("model.ridge.dim", self.dim)
+        if any(dim < 0 or dim % 16 != 0 for dim in dims) or (len(dims) > 1 and 0 in dims):
+            raise ConfigError(
+                "model.ridge.dim must be 0, a multiple of 16 or a list of such multiples, "
+                f"got {self.dim}."
+            )
         for key in ("regularization", "unobserved", "scale"):
             for value in numbers(f"model.ridge.{key}", getattr(self, key)):
                 above(f"model.ridge.{key}", value, 0)
@@ -102,10 +106,11 @@ class RidgeConfig:
         return numbers("model.ridge.scale", self.scale)
 
     @property
-    def pairs(self) -> list[tuple[float, float]]:
-        """Give each regularization with each weight of what was not met."""
+    def settings(self) -> list[tuple[int, float, float]]:
+        """Give each width with each regularization with each weight of what was not met."""
         return list(
             itertools.product(
+                [int(dim) for dim in numbers("model.ridge.dim", self.dim)],
                 numbers("model.ridge.regularization", self.regularization),
                 numbers("model.ridge.unobserved", self.unobserved),
             )
@@ -174,7 +179,7 @@ class ModelConfig:
             raise ConfigError("model.item_bias_start=log_popularity needs model.item_bias=true.")
         history = self.user_tower.history
         history.check_width(self.embedding_dim)
-        if history.encoder == "none" and self.ridge.dim > 0:
+        if history.encoder == "none" and self.ridge.settings[0][0] > 0:
             raise ConfigError(
                 f"model.ridge.dim={self.ridge.dim} needs histories, which "
                 "model.user_tower.history.encoder=none leaves out."

@@ -26,7 +26,7 @@ from recsys.training.optimizers import (
 from recsys.training.outcome import log_outcome, scores_of
 from recsys.training.reference_draws import ExactImportance, MetropolisHastings, MonteCarlo
 from recsys.training.reference_objective import ReferenceObjective
-from recsys.training.ridge_choice import RidgeJudge, choose_ridge
+from recsys.training.ridge_choice import RidgeJudge, RidgeSettings, choose_ridge
 from recsys.training.rowwise_adagrad import RowwiseAdagrad
 from recsys.training.run_folder import RunFolder
 from recsys.training.sampled_losses import SampledLoss
@@ -61,6 +61,7 @@ __all__ = [
     "ReferenceObjective",
     "RefreshedHardNegatives",
     "RidgeJudge",
+    "RidgeSettings",
     "RowwiseAdagrad",
     "RunFolder",
     "SampleGrowth",

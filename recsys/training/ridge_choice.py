@@ -3,15 +3,17 @@
 Dimensions: B queries of a block, L items of a history, N items, K factors.
 """
 
+import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
-from recsys.evaluation import EvaluationQueries, quick_metrics
+from recsys.evaluation import EvaluationQueries, choice_k, choice_ndcg, rank_by_vectors
 from recsys.foundations import Progress
 from recsys.index import ExactIndex
 from recsys.models import ItemFactors, RidgePart, pad_histories
@@ -22,13 +24,26 @@ log = logging.getLogger(__name__)
 _ITERATIONS = 4  # tell settings apart: their order is that after many
 
 
+class RidgeSettings(NamedTuple):
+    """What a ridge part is fitted with.
+
+    Attributes:
+        dim: K.
+        regularization: Above 0.
+        unobserved: Weight of what was not met, above 0.
+    """
+
+    dim: int
+    regularization: float
+    unobserved: float
+
+
 class RidgeJudge:
     """Measures how well a ridge part ranks without towers beside it, as `Validator` measures.
 
     Args:
         dataset: Its validation part may be empty; then there is nothing to measure.
         history_length: Items of a history that count, the newest.
-        k: List length.
         max_users: At most so many users, drawn by seed, and 2,000 in any case; None: those.
         seed: Of that draw.
         candidates: What is ranked: "all" or "cold", as in `evaluate_retrieval`.
@@ -42,12 +57,11 @@ class RidgeJudge:
         dataset: PreparedDataset,
         *,
         history_length: int,
-        k: int,
         max_users: int | None,
         seed: int,
         candidates: str,
     ) -> None:
-        self.k, self._history_length = k, history_length
+        self._history_length = history_length
         self._queries, self._ranked = draw_choosers(
             dataset, max_users, seed=seed, candidates=candidates
         )
@@ -58,8 +72,18 @@ class RidgeJudge:
         """Give the number of users."""
         return len(self._queries)
 
-    def recall(self, part: RidgePart) -> float:
-        """Compute the mean recall@k; there must be a user."""
+    @property
+    def ranks_cold_items(self) -> bool:
+        """Whether items without training events alone are ranked, which all have zeros."""
+        return self._ranked.rule == "cold"
+
+    @property
+    def k(self) -> int:
+        """Give the length of the lists: 100, or the number of items where that is less."""
+        return choice_k(self._ranked)
+
+    def ndcg(self, part: RidgePart) -> float:
+        """Compute the mean NDCG@k; there must be a user."""
 
         def embed(block: EvaluationQueries) -> NDArray[np.float32]:
             histories = torch.from_numpy(pad_histories(block.histories, self._history_length))
@@ -67,62 +91,67 @@ class RidgeJudge:
             vectors: NDArray[np.float32] = part.embed_histories(histories, known).numpy()
             return vectors
 
-        metrics = quick_metrics(
-            self._queries,
-            embed=embed,
-            exact=ExactIndex(part.embed_items(torch.arange(len(self._trained))).numpy()),
-            ks=[self.k],
-            exclude_seen=self._exclude_seen,
-            ranked=self._ranked,
+        exact = ExactIndex(part.embed_items(torch.arange(len(self._trained))).numpy())
+        rank = rank_by_vectors(embed, exact, self._ranked)
+        return choice_ndcg(
+            self._queries, rank, exclude_seen=self._exclude_seen, ranked=self._ranked
         )
-        return metrics.get(f"recall_at_{self.k}", 0.0)  # none: nobody chose what is ranked
 
 
 def choose_ridge(
-    factors: ItemFactors,
-    pairs: Sequence[tuple[float, float]],
+    factors_of: Callable[[int], ItemFactors],
+    listed: Sequence[RidgeSettings],
     judge: RidgeJudge,
     iterations: int,
-) -> tuple[float, float]:
-    """Choose the regularization and the weight of what was not met.
+) -> RidgeSettings:
+    """Choose the width, the regularization and the weight of what was not met.
 
-    Each pair is fitted in 4 turns, which is enough to tell them apart, and judged.
+    Each is fitted in 4 turns, which is enough to tell them apart, and judged.
 
     Args:
-        factors: Are fitted with each pair.
-        pairs: At least one.
-        judge: Without a user it is the first pair that is taken, with a warning.
+        factors_of: Gives unfitted factors of a width; is asked once for each width in a row.
+        listed: At least one.
+        judge: Without a user, or where it ranks nothing that a ridge part knows, it is the first
+            that is taken.
         iterations: More turns than these are not taken.
 
     Returns:
-        The pair of the highest recall, the first of equal ones.
+        Those of the highest NDCG@100, the first of equal ones.
     """
     if len(judge) == 0:
         log.warning(
             "the validation part is empty: the ridge part takes the first of the listed settings"
         )
-        return pairs[0]
-    recalls = []
-    with Progress("choosing the ridge part", len(pairs), "settings") as bar:
-        for regularization, unobserved in pairs:
-            fitted = factors.fit(
-                regularization=regularization,
-                unobserved=unobserved,
-                iterations=min(iterations, _ITERATIONS),
-            )
-            part = RidgePart(
-                *fitted.shape, regularization=regularization, unobserved=unobserved, scale=1.0
-            )
-            part.set_item_factors(fitted)
-            recalls.append(judge.recall(part))
-            bar.advance(1, f"recall@{judge.k} {recalls[-1]:.4f}")
-    best = recalls.index(max(recalls))
+        return listed[0]
+    if judge.ranks_cold_items:
+        log.info(
+            "the ridge part knows nothing of cold items: it takes the first of the listed settings"
+        )
+        return listed[0]
+    values = []
+    with Progress("choosing the ridge part", len(listed), "settings") as bar:
+        for dim, group in itertools.groupby(listed, key=lambda settings: settings.dim):
+            factors = factors_of(dim)
+            for settings in group:
+                values.append(judge.ndcg(_fitted(factors, settings, min(iterations, _ITERATIONS))))
+                bar.advance(1, f"NDCG@{judge.k} {values[-1]:.4f}")
+    best = listed[values.index(max(values))]
     log.info(
-        "ridge part: of %d pairs regularization %g and unobserved %g are the best on validation, "
-        "recall@%d %.4f alone",
-        len(pairs),
-        *pairs[best],
+        "ridge part: of %d settings dim %d, regularization %g and unobserved %g are the best on "
+        "validation, NDCG@%d %.4f alone",
+        len(listed),
+        *best,
         judge.k,
-        recalls[best],
+        max(values),
     )
-    return pairs[best]
+    return best
+
+
+def _fitted(factors: ItemFactors, settings: RidgeSettings, iterations: int) -> RidgePart:
+    _, regularization, unobserved = settings
+    fitted = factors.fit(
+        regularization=regularization, unobserved=unobserved, iterations=iterations
+    )
+    part = RidgePart(*fitted.shape, regularization=regularization, unobserved=unobserved, scale=1.0)
+    part.set_item_factors(fitted)
+    return part

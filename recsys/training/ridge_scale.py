@@ -1,6 +1,7 @@
 """What the scores of a ridge part are multiplied by, by validation.
 
-Dimensions: B queries of a block, U queries, M interests of a query, T width of the towers' part.
+Dimensions: B queries of a block, M interests of a query, T width of the towers' part, E
+output width.
 """
 
 from collections.abc import Sequence
@@ -8,8 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data import PreparedDataset
-from recsys.evaluation import Embed, EvaluationQueries, RankedCandidates, quick_metrics
+from recsys.evaluation import (
+    Embed,
+    EvaluationQueries,
+    RankedCandidates,
+    choice_ndcg,
+    rank_by_vectors,
+)
 from recsys.index import Index
 
 
@@ -30,42 +36,32 @@ def choose_ridge_scale(
     embed: Embed,
     exact: Index,
     dim: int,
-    k: int,
-    dataset: PreparedDataset,
+    exclude_seen: bool,
     ranked: RankedCandidates,
 ) -> float:
-    """Choose the scale with which both parts together have the highest recall@k.
+    """Choose the scale with which both parts together have the highest mean NDCG@100.
 
-    The queries are embedded once, and searched for once for each scale.
+    The queries are searched for once for each scale.
 
     Args:
         scales: At least one.
-        queries: At least one; in the order of their user rows.
-        embed: Gives the vectors of a block of queries, of scale 1.
+        queries: Who chooses.
+        embed: Gives the vectors of a block of queries, of scale 1; is asked anew for each scale.
         exact: Exact search over candidates of scale 1.
         dim: T.
-        k: List length.
-        dataset: Says whether items of a user's history are left out.
+        exclude_seen: Whether items of a user's history are left out.
         ranked: What is ranked.
 
     Returns:
         The best scale, the first of equal ones.
     """
-    vectors = embed(queries)
-
-    def embedded(block: EvaluationQueries) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = vectors[np.searchsorted(queries.user_rows, block.user_rows)]
-        return found
-
-    recalls = [
-        quick_metrics(
+    values = [
+        choice_ndcg(
             queries,
-            embed=scale_behind(embedded, dim, scale),
-            exact=exact,
-            ks=[k],
-            exclude_seen=dataset.exclude_seen,
+            rank_by_vectors(scale_behind(embed, dim, scale), exact, ranked),
+            exclude_seen=exclude_seen,
             ranked=ranked,
-        ).get(f"recall_at_{k}", 0.0)  # none: nobody chose what is ranked
+        )
         for scale in scales
     ]
-    return scales[recalls.index(max(recalls))]
+    return scales[values.index(max(values))]

@@ -21,6 +21,7 @@ from recsys.evaluation import (
 from recsys.foundations import make_numpy_generator
 from recsys.index import ExactIndex
 from recsys.models import TwoTower, encode_candidates
+from recsys.training.kept_vectors import KeptVectors
 from recsys.training.repeats_choice import choose_repeats
 from recsys.training.ridge_scale import choose_ridge_scale, scale_behind
 
@@ -41,8 +42,9 @@ class Validator:
         max_users: At most so many users, drawn by seed; None: all.
         seed: Of that draw.
         candidates: What is ranked: "all" or "cold", as in `evaluate_retrieval`.
-        ridge_scales: What the scores of the model's ridge part may be multiplied by; the best is
-            chosen each time, on at most 2,000 users. Fewer than two: nothing is chosen.
+        ridge_scales: What the scores of the model's ridge part may be multiplied by; that of the
+            best NDCG@100 is chosen each time, on at most 2,000 users. Fewer than two, or of cold
+            candidates, of which a ridge part knows nothing: the model keeps what it has.
         repeats: Weights and decays of the bonus for items that users had; the best is chosen each
             time, likewise, after the scale. Fewer than two: the model keeps what it has.
 
@@ -66,7 +68,9 @@ class Validator:
             dataset, max_users=max_users, seed=seed, candidates=candidates
         )
         _log_unknown_items(dataset, self._queries)
-        self._scales = ridge_scales if len(ridge_scales) > 1 else ()
+        self._scales = ridge_scales if len(ridge_scales) > 1 and candidates != "cold" else ()
+        if len(ridge_scales) > 1 and not self._scales:
+            log.info("the ridge part knows nothing of cold items: its first scale is taken")
         self._repeats = repeats if len(repeats) > 1 else ()
         if self._scales or self._repeats:
             self._choosers = draw_choosers(dataset, max_users, seed=seed, candidates=candidates)[0]
@@ -76,7 +80,7 @@ class Validator:
                     log.warning("the validation part is empty: the first model.%s is taken", key)
 
     def measure(self, model: TwoTower) -> dict[str, float]:
-        """Embed the catalogue once and give the numbers of a model.
+        """Embed the catalogue and each query once and give the numbers of a model.
 
         Args:
             model: Is left in the mode it was in; where there are scales to choose from, its ridge
@@ -92,11 +96,13 @@ class Validator:
         if len(self._queries) == 0:
             return {}
         dataset = self._dataset
-        embed: Embed = partial(embed_queries, model)
         if self._scales:
             model.set_ridge_scale(1.0)  # what is chosen must not depend on what was chosen last
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
         exact = ExactIndex(vectors)
+        embed: Embed = partial(embed_queries, model)
+        if self._scales or self._repeats:
+            embed = KeptVectors(embed, self._choosers)  # they are asked for each choice and at last
         scale = self._choose_scale(embed, exact, model.training_dim) if self._scales else 1.0
         recall, temperature = f"recall_at_{self.k}", float(model.temperature().detach())
         embed = scale_behind(embed, model.training_dim, scale)
@@ -139,8 +145,7 @@ class Validator:
             embed=embed,
             exact=exact,
             dim=dim,
-            k=self.k,
-            dataset=self._dataset,
+            exclude_seen=self._dataset.exclude_seen,
             ranked=self._ranked,
         )
 

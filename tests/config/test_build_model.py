@@ -96,9 +96,15 @@ def test_time_gaps_of_another_word_are_refused(folder: Path) -> None:
         compose(folder, {f"{HISTORY}.time_gaps": "maybe"})
 
 
-def test_the_listed_settings_of_a_ridge_part_give_each_pair(folder: Path) -> None:
+def test_the_listed_settings_of_a_ridge_part_are_taken_with_each_other(folder: Path) -> None:
     ridge = {"model.ridge.regularization": [0.25, 0.5], "model.ridge.unobserved": 1}
-    config = compose(folder, ridge).model
-    assert config.ridge.pairs == [(0.25, 1.0), (0.5, 1.0)]
+    config = compose(folder, ridge | {"model.ridge.dim": [16, 48]}).model
+    assert config.ridge.settings == [
+        (16, 0.25, 1.0),
+        (16, 0.5, 1.0),
+        (48, 0.25, 1.0),
+        (48, 0.5, 1.0),
+    ]
     spec = build.build_model_spec(config, clock="time")
-    assert (spec.ridge_regularization, spec.ridge_unobserved) == (0.25, 1.0)
+    found = spec.ridge_dim, spec.ridge_regularization, spec.ridge_unobserved
+    assert found == (16, 0.25, 1.0)

@@ -110,8 +110,32 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             {"model.ridge.unobserved": "many"},
             "model.ridge.unobserved must be a number or a list of some, got 'many'.",
         ),
+        (
+            {"model.ridge.dim": [16, 24]},
+            "model.ridge.dim must be 0, a multiple of 16 or a list of such multiples, "
+            "got [16, 24].",
+        ),
+        ({"model.ridge.dim": [0, 16]}, "a list of such multiples, got [0, 16]."),
+        ({"model.ridge.dim": -16}, "a list of such multiples, got -16."),
         ({"model.ridge.scale": [5, -1]}, "model.ridge.scale must be above 0, got -1.0."),
         ({"model.ridge.unobserved": [0.1, 0]}, "model.ridge.unobserved must be above 0, got 0.0."),
+        ({"model.repeats.weight": [0, -1]}, "model.repeats.weight must be at least 0, got -1.0."),
+        (
+            {"model.repeats.weight": "some"},
+            "model.repeats.weight must be a number or a list of some, got 'some'.",
+        ),
+        (
+            {"model.repeats.decay": [0.9, 0]},
+            "model.repeats.decay must be above 0 and at most 1, got 0.0.",
+        ),
+        (
+            {"model.repeats.decay": 1.5},
+            "model.repeats.decay must be above 0 and at most 1, got 1.5.",
+        ),
+        (
+            {"model.repeats.weight": 2, "model.user_tower.history.encoder": "none"},
+            "model.repeats.weight=2 needs histories, which model.user_tower.history.encoder=none",
+        ),
         ({"model.temperature.initial": 0}, "model.temperature.initial must be above 0, got 0.0."),
         (
             {"model.temperature.learned": True, "model.temperature.initial": 20},

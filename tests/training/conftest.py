@@ -13,11 +13,13 @@ from torch import Tensor
 
 from recsys.data import (
     EventBatches,
+    FeatureOptions,
     FeatureSchema,
     FeatureTable,
     FilterSettings,
     LogOptions,
     PreparedDataset,
+    RawEntities,
     SplitSettings,
     TrainingBatch,
     interactions_from_table,
@@ -51,12 +53,15 @@ SPEC = ModelSpec(
 )
 
 
-def prepare(log: pa.Table, folder: Path, *, rule: str = "leave_last_out") -> PreparedDataset:
-    """Prepare a log without features."""
+def prepare(
+    log: pa.Table, folder: Path, *, rule: str = "leave_last_out", items: pa.Table | None = None
+) -> PreparedDataset:
+    """Prepare a log without features, or with the categories of its items."""
     raw = interactions_from_table(log, LogOptions(timestamp_unit="us"), name="made", sources=[])
     path = prepare_dataset(
         raw,
-        items=None,
+        items=None if items is None else RawEntities(items, {}, []),
+        item_features=None if items is None else {"category": FeatureOptions()},
         users=None,
         output=folder,
         filters=FilterSettings(),
@@ -75,6 +80,15 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> PreparedDataset:
     """Prepare a log of 40 users with a planted structure."""
     made = make_synthetic(num_users=40, num_items=30, num_interactions=500, seed=0, num_clusters=3)
     return prepare(made.interactions, tmp_path_factory.mktemp("made") / "dataset")
+
+
+@pytest.fixture(scope="session")
+def cold_dataset(tmp_path_factory: pytest.TempPathFactory) -> PreparedDataset:
+    """Prepare the like with some items held out of training."""
+    made = make_synthetic(num_users=40, num_items=30, num_interactions=500, seed=0, num_clusters=3)
+    items = made.items.rename_columns({"item_id": "id"}).select(["id", "category"])
+    folder = tmp_path_factory.mktemp("cold") / "dataset"
+    return prepare(made.interactions, folder, rule="cold_items", items=items)
 
 
 @pytest.fixture
