@@ -190,7 +190,8 @@ class Lookup:
             user_id string, vector fixed_size_list<float32>[E]. With an item bias the number behind
             the towers' is 1, which meets the bias in an item's vector; those of a ridge part stand
             behind it. Of a model with several interests each user has as many rows, numbered from 0
-            by interest int32; the score of an item is the largest over them.
+            by interest int32; the score of an item is the largest over them. What `Repeats` adds to
+            the scores of items that the user had is in no vector.
         """
         request = UserRequest(k=1, histories=histories, features=features, context=context)
         return self._users.embed(users, request)
