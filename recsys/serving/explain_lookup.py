@@ -55,6 +55,8 @@ class ExplainLookup:
         queries = queries if queries.ndim == 3 else queries[:, None]  # [V, M, E]
         of_user = _scores(queries, vectors)  # [V, M, I]
         scores = of_user.max(axis=1)  # [V, I]
+        dim = bundle.model.training_dim
+        towers = _scores(queries[..., :dim], vectors[:, :dim]).max(axis=1)  # without a ridge part
         ids = bundle.items.vocabulary.ids_of(rows).cast(pa.string())
         bonus = self._bonus_of(query, rows)  # [I]
         one = queries.shape[1] == 1
@@ -65,8 +67,10 @@ class ExplainLookup:
             "interest": pa.array(interests, mask=np.full(len(rows), one)),
             "fallback": pa.array(np.repeat(query.nothing_known(), len(rows))),
         }
-        pieces = _user_pieces(user, scores, bonus)
-        pieces += self._item_pieces(queries[0], rows, scores[0], bonus)
+        added = {} if bundle.model.ridge is None else {"ridge": scores[0] - towers[0]}
+        added |= {} if bonus is None else {"repeats": bonus}
+        pieces = _user_pieces(user, towers, added)
+        pieces += self._item_pieces(queries[0], rows, towers[0], added)
         return Explanations(
             pa.table(items),
             self._history(query, user, scores, rows, bonus=bonus, num_history=num_history),
@@ -82,17 +86,17 @@ class ExplainLookup:
         return np.array([added.get(row, 0.0) for row in rows.tolist()])
 
     def _item_pieces(
-        self, query: Vectors, rows: NDArray[np.int64], scores: Scores, bonus: Scores | None
+        self, query: Vectors, rows: NDArray[np.int64], scores: Scores, added: dict[str, Scores]
     ) -> list[_Piece]:
-        """Explain the scores by what is known of the items."""
-        altered = alter_items(self._bundle, rows)
+        """Explain the towers' scores by what is known of the items."""
+        altered, dim = alter_items(self._bundle, rows), self._bundle.model.training_dim
         flat = altered.vectors.reshape(-1, altered.vectors.shape[2])
-        others = _scores(query[None], flat)[0].max(axis=0)
+        others = _scores(query[None, :, :dim], flat[:, :dim])[0].max(axis=0)
         others = others.reshape(altered.vectors.shape[:2])  # [I, W]
         found = {piece: scores - others[:, n] for n, piece in enumerate(altered.pieces)}
         if altered.biases is not None:
             found["bias"] = altered.biases.astype(np.float64)
-        return _with_remainder("item", others[:, -1], found, scores, bonus)
+        return _with_remainder("item", others[:, -1], found, scores, added)
 
     def _history(
         self,
@@ -131,19 +135,18 @@ class ExplainLookup:
         return vectors if place is None else np.delete(vectors, place, axis=1)
 
 
-def _user_pieces(user: AlteredUser, scores: Scores, bonus: Scores | None) -> list[_Piece]:
-    """Explain the scores [V, I] by what is known of the user."""
+def _user_pieces(user: AlteredUser, scores: Scores, added: dict[str, Scores]) -> list[_Piece]:
+    """Explain the towers' scores [V, I] by what is known of the user."""
     first = 1 + len(user.history_rows)
     found = {piece: scores[0] - scores[first + n] for n, piece in enumerate(user.pieces)}
-    return _with_remainder("user", scores[-1], found, scores[0], bonus)
+    return _with_remainder("user", scores[-1], found, scores[0], added)
 
 
 def _with_remainder(
-    side: str, base: Scores, pieces: dict[str, Scores], scores: Scores, bonus: Scores | None
+    side: str, base: Scores, pieces: dict[str, Scores], scores: Scores, added: dict[str, Scores]
 ) -> list[_Piece]:
     """Put the pieces of the towers' scores [I] together, and what is added to these."""
     total = base + np.sum([*pieces.values()], axis=0)
-    added = {} if bonus is None else {"repeats": bonus}
     whole = {"base": base, **pieces, **added, "remainder": scores - total}
     return [(side, name, values) for name, values in whole.items()]
 

@@ -29,10 +29,11 @@ class Explanations:
             old that the model does not read it).
         pieces: item_id string, side string (user or item), piece string, contribution float32. The
             user's: `base` (the score for a user of whom nothing is known), `id`, `features.NAME`,
-            `context.NAME`, `history` (all of it, but for the next), `repeats`, `remainder`. The
-            item's: `base` (the score of an item of which nothing is known), `id`, `features.NAME`,
-            `bias`, `repeats`, `remainder`. Only what the towers read stands there, and `repeats`,
-            on both sides the same bonus for an item that the user had, where the model has one.
+            `context.NAME`, `history` (all of it, but for the next two), `ridge`, `repeats`,
+            `remainder`. The item's: `base` (the score of an item of which nothing is known), `id`,
+            `features.NAME`, `bias`, `ridge`, `repeats`, `remainder`. Only what the towers read
+            stands there, and where the model has them, the same on both sides: `ridge`, the score
+            of the ridge part, and `repeats`, the bonus for an item that the user had.
     """
 
     items: pa.Table
