@@ -79,16 +79,25 @@ class TrainingBatch:
 
     def by_positive(self) -> Self:
         """Give the batch with a query of its own for each positive, so that Q = P."""
-        queries = self.query_rows
-        if queries is None:
-            return self
+        return self if self.query_rows is None else self.with_queries(self.query_rows, None)
+
+    def with_queries(
+        self, queries: NDArray[np.int64], query_rows: NDArray[np.int64] | None
+    ) -> Self:
+        """Give the batch with other queries, each like one of its own.
+
+        Args:
+            queries: [n], int64, in [0, Q), which one each of the n is like.
+            query_rows: [P], int64, in [0, n), the query that chose each positive; None: query p
+                chose positive p, and n = P.
+        """
         rows = queries if self.places is None else self.places.rows[queries]
         skipped = np.zeros_like(queries) if self.places is None else self.places.skipped[queries]
         return replace(
             self,
             users=self.users[queries],
             context=self.context.take(queries),
-            query_rows=None,
+            query_rows=query_rows,
             places=HistoryPlaces(rows, skipped),
         )
 

@@ -1,6 +1,7 @@
 """Which of a query's interests each positive trains.
 
-Dimensions: Q queries with M interests, P positives, E output width of the towers.
+Dimensions: Q queries with M interests, P positives, n interests that are chosen, E output width of
+the towers.
 """
 
 import numpy as np
@@ -8,44 +9,46 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.data import FeatureTable
+from recsys.data import FeatureTable, TrainingBatch
 from recsys.models import TwoTower
 
 
 def route_to_interests(
-    model: TwoTower,
-    item_features: FeatureTable,
-    query_embeddings: Tensor,
-    positives: NDArray[np.int64],
-    query_rows: NDArray[np.int64] | None,
-) -> Tensor:
+    model: TwoTower, item_features: FeatureTable, query_embeddings: Tensor, batch: TrainingBatch
+) -> tuple[Tensor, TrainingBatch]:
     """Give each positive the interest of its query that scores it highest.
 
-    The choice has no gradient, and knows the positive by its vector without dropout.
+    The choice has no gradient, and knows the positive by its vector without dropout. Positives of
+    one query with the same interest share it as their query, so that what a loss computes once a
+    query is computed at most M times for each of the Q, and never for an interest that none chose.
 
     Args:
         model: Whose item tower embeds the positives; is left in the mode it was in.
         item_features: A row for each item.
         query_embeddings: [Q, M, E].
-        positives: [P], int64, rows of items.
-        query_rows: [P], int64, in [0, Q), the query that chose each positive. None: query p chose
-            positive p.
+        batch: Q queries and P positives.
 
     Returns:
-        [P, E], with the gradient of the interests that were chosen.
+        The interests that were chosen, each once, [n, E], with their gradient; and the batch with
+        them as its n queries. Where each query has one positive, n = P, in the same order.
 
     Source:
         "Controllable multi-interest framework for recommendation", KDD 2020. Differs: the
         positive's vector is that without dropout.
     """
-    owners = torch.arange(len(positives)) if query_rows is None else torch.from_numpy(query_rows)
-    owners = owners.to(query_embeddings.device)
-    items = _embed_without_training(model, item_features, positives).to(query_embeddings)  # [P, E]
+    num_positives, num_interests = len(batch.positives), query_embeddings.shape[1]
+    of_positives = np.arange(num_positives) if batch.query_rows is None else batch.query_rows
+    owners = torch.from_numpy(of_positives).to(query_embeddings.device)
+    items = _embed_without_training(model, item_features, batch.positives).to(query_embeddings)
     with torch.no_grad():
         interests = query_embeddings.index_select(0, owners)  # [P, M, E]
         chosen = torch.bmm(interests, items[:, :, None]).squeeze(2).argmax(dim=1)  # [P]
-    num_interests = query_embeddings.shape[1]
-    return query_embeddings.flatten(0, 1).index_select(0, owners * num_interests + chosen)
+    flat, places = query_embeddings.flatten(0, 1), owners * num_interests + chosen
+    if batch.query_rows is None:
+        return flat.index_select(0, places), batch
+    different, rows = places.unique(return_inverse=True)
+    queries = (different // num_interests).cpu().numpy()
+    return flat.index_select(0, different), batch.with_queries(queries, rows.cpu().numpy())
 
 
 @torch.no_grad()

@@ -60,7 +60,4 @@ class ModelStep:
     def _route(self, queries: Tensor, batch: TrainingBatch) -> tuple[Tensor, TrainingBatch]:
         if self._item_features is None:
             raise ArgumentError("`item_features` must be given for a model of several interests.")
-        routed = route_to_interests(
-            self.model, self._item_features, queries, batch.positives, batch.query_rows
-        )
-        return routed, batch.by_positive()
+        return route_to_interests(self.model, self._item_features, queries, batch)
