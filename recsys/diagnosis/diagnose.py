@@ -212,8 +212,8 @@ def _popularity(
         queries = queries.take(np.sort(rng.permutation(len(queries))[: plan.max_users]))
     return recommend_by_popularity(
         queries,
-        embed_queries(towers.model, queries),
-        towers.item_vectors,
+        towers.trained(embed_queries(towers.model, queries)),
+        towers.trained(towers.item_vectors),
         material.counts,
         temperature=towers.temperature,
         k=plan.k,

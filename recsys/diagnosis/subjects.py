@@ -1,6 +1,6 @@
 """From a dataset and a model to the rows that estimators are measured on.
 
-Dimensions: N rows, M interests of a query, C candidates, E output width.
+Dimensions: N rows, M interests of a query, C candidates, E output width, T width in training.
 """
 
 import itertools
@@ -24,6 +24,9 @@ from recsys.models import QueryInputs, TwoTower, encode_queries
 class Towers:
     """A model as it scores, without training.
 
+    The loss trains the first T numbers of its vectors, and so estimators are measured on these.
+    What a ridge part adds in search stands behind them.
+
     Attributes:
         model: Both towers.
         item_vectors: [C, E], float32; those of the candidates.
@@ -39,9 +42,14 @@ class Towers:
 
     @cached_property
     def items(self) -> Tensor:
-        """Give the item vectors as a tensor, which shares their memory unless that is a file."""
-        writable = np.require(self.item_vectors, requirements="W")  # torch refuses others
+        """Give what is trained of the item vectors, [C, T], which are shared unless in a file."""
+        trained = self.trained(self.item_vectors)
+        writable = np.require(trained, requirements="W")  # torch refuses others
         return torch.from_numpy(np.asarray(writable))
+
+    def trained(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Give the numbers of vectors that the loss trains: [..., E] to [..., T]."""
+        return vectors[..., : self.model.training_dim]
 
 
 def subject_of_positives(
@@ -113,7 +121,9 @@ def _subject_of_batch(dataset: PreparedDataset, towers: Towers, batch: TrainingB
 def _routed(
     query_vectors: NDArray[np.float32], positives: NDArray[np.int64], towers: Towers
 ) -> NDArray[np.float32]:
-    """Take of several interests the one that scores the positive highest, as training does.
+    """Take what is trained, of several interests that which scores the positive highest.
+
+    Training routes so too.
 
     Args:
         query_vectors: [N, E] or [N, M, E].
@@ -121,10 +131,11 @@ def _routed(
         towers: Give the items' vectors.
 
     Returns:
-        [N, E].
+        [N, T].
     """
-    if query_vectors.ndim == 2:
-        return query_vectors
-    scores = np.einsum("nme,ne->nm", query_vectors, towers.item_vectors[positives])
+    vectors = towers.trained(query_vectors)
+    if vectors.ndim == 2:
+        return vectors
+    scores = np.einsum("nme,ne->nm", vectors, towers.trained(towers.item_vectors[positives]))
     best = scores.argmax(axis=1)[:, None, None]  # [N, 1, 1]
-    return np.take_along_axis(query_vectors, best, axis=1)[:, 0]
+    return np.take_along_axis(vectors, best, axis=1)[:, 0]

@@ -51,15 +51,16 @@ PLAN = DiagnosisPlan(
 )
 
 
-def make_towers(dataset: PreparedDataset) -> Towers:
+def make_towers(dataset: PreparedDataset, *, history: str = "none", ridge_dim: int = 0) -> Towers:
     torch.manual_seed(0)
     model = build_two_tower(
         ModelSpec(
             embedding_dim=8,
-            user_tower=UserTowerSpec(use_id=True, history="none", features=(), context=()),
+            user_tower=UserTowerSpec(use_id=True, history=history, features=(), context=()),
             item_tower=ItemTowerSpec(features=()),
             item_bias=True,
             init_std=0.5,
+            ridge_dim=ridge_dim,
         ),
         num_users=dataset.num_users,
         num_items=dataset.num_items,
@@ -67,6 +68,8 @@ def make_towers(dataset: PreparedDataset) -> Towers:
         item_schema=dataset.items.features.schema,
         context_schema=dataset.context_schema,
     )
+    if model.ridge is not None:
+        model.ridge.set_item_factors(torch.randn(dataset.num_items, ridge_dim))
     vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
     return Towers(model, vectors)
 
@@ -236,3 +239,19 @@ def test_the_same_plan_gives_the_same_numbers_but_for_times(dataset: PreparedDat
 def test_a_plan_refuses_what_cannot_be_measured(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         replace(PLAN, **changes)  # type: ignore[arg-type]
+
+
+def test_a_ridge_part_which_no_step_sees_changes_no_number(dataset: PreparedDataset) -> None:
+    plan = replace(PLAN, estimators=["full_softmax", "standard_popularity"], sample_sizes=[8])
+    alone, joint = (
+        diagnose(dataset, towers, make_material(dataset), plan, {}).to_json()
+        for towers in (
+            make_towers(dataset, history="mean"),
+            make_towers(dataset, history="mean", ridge_dim=16),
+        )
+    )
+    assert joint["recommended_popularity"] == alone["recommended_popularity"]
+    for one, other in zip(joint["measurements"], alone["measurements"], strict=True):
+        for found in (one["step"] or {}, other["step"] or {}):
+            found.pop("draw_seconds", None), found.pop("seconds", None)
+        assert one == other

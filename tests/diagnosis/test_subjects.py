@@ -15,16 +15,20 @@ INTERESTS = UserTowerSpec(history="attention", num_interests=3)
 TIMED = UserTowerSpec(history="transformer", time_gaps=True)
 
 
-def make_towers(dataset: PreparedDataset, tower: UserTowerSpec) -> Towers:
+def make_towers(dataset: PreparedDataset, tower: UserTowerSpec, ridge_dim: int = 0) -> Towers:
     torch.manual_seed(0)
     model = build_two_tower(
-        ModelSpec(embedding_dim=8, user_tower=tower, item_bias=True, init_std=0.5),
+        ModelSpec(
+            embedding_dim=8, user_tower=tower, item_bias=True, init_std=0.5, ridge_dim=ridge_dim
+        ),
         num_users=dataset.num_users,
         num_items=dataset.num_items,
         user_schema=dataset.users.features.schema,
         item_schema=dataset.items.features.schema,
         context_schema=dataset.context_schema,
     )
+    if model.ridge is not None:
+        model.ridge.set_item_factors(torch.randn(dataset.num_items, ridge_dim))
     return Towers(model, encode_candidates(model, dataset.items.features, dataset.num_items))
 
 
@@ -68,6 +72,18 @@ def test_a_model_that_reads_times_is_given_them(dataset: PreparedDataset) -> Non
     for timed, other in zip(subjects(dataset, towers), subjects(untimed, towers), strict=True):
         assert torch.equal(timed.positive_rows, other.positive_rows)
         assert not torch.allclose(timed.query_vectors, other.query_vectors)
+
+
+@pytest.mark.parametrize("tower", [UserTowerSpec(), INTERESTS])
+def test_what_a_ridge_part_adds_in_search_is_no_part_of_the_rows(
+    dataset: PreparedDataset, tower: UserTowerSpec
+) -> None:
+    joint, alone = make_towers(dataset, tower, ridge_dim=16), make_towers(dataset, tower)
+    assert joint.item_vectors.shape[1] == alone.item_vectors.shape[1] + 16
+    assert joint.item_vectors[:, 9:].any()
+    for one, other in zip(subjects(dataset, joint), subjects(dataset, alone), strict=True):
+        assert torch.equal(one.item_vectors, other.item_vectors)
+        assert torch.equal(one.query_vectors, other.query_vectors)
 
 
 def test_recommended_items_are_those_that_an_interest_likes_most(dataset: PreparedDataset) -> None:
