@@ -108,3 +108,19 @@ def test_the_listed_settings_of_a_ridge_part_are_taken_with_each_other(folder: P
     spec = build.build_model_spec(config, clock="time")
     found = spec.ridge_dim, spec.ridge_regularization, spec.ridge_unobserved
     assert found == (16, 0.25, 1.0)
+
+
+def test_the_listed_settings_of_repeats_are_taken_with_each_other_where_items_may_come_again(
+    folder: Path,
+) -> None:
+    listed = {"model.repeats.weight": [0, 0.5, 3], "model.repeats.decay": [0.9, 1]}
+    config = compose(folder, listed).model
+    pairs = [(0.0, 1.0), (0.5, 0.9), (0.5, 1.0), (3.0, 0.9), (3.0, 1.0)]
+    assert build.repeats_pairs(config, exclude_seen=False) == pairs
+    assert build.repeats_pairs(config, exclude_seen=True) == [(0.0, 1.0)]
+    without = compose(folder, listed | {f"{HISTORY}.encoder": "none"}).model
+    assert build.repeats_pairs(without, exclude_seen=False) == [(0.0, 1.0)]
+    fixed = compose(folder, {"model.repeats.weight": 3, "model.repeats.decay": 0.9}).model
+    for exclude_seen, found in ((False, (3.0, 0.9)), (True, (0.0, 1.0))):
+        spec = build.build_model_spec(fixed, clock="time", exclude_seen=exclude_seen)
+        assert (spec.repeats_weight, spec.repeats_decay) == found
