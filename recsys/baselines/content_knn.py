@@ -35,14 +35,7 @@ class ContentKnn:
     ) -> Ragged:
         """Rank the candidates that share something with an item of the history.
 
-        Args:
-            histories: B lists of item rows, oldest first.
-            k: At least 1.
-            exclude: B lists of item rows that a query must not get.
-            allowed: Rising, the only rows that may be given; None: all.
-
-        Returns:
-            B lists of at most k rows; fewer where fewer candidates share anything.
+        See `top_of_scores`; lists are shorter than k where fewer candidates share anything.
         """
         return top_of_scores(
             self._score,

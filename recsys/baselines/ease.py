@@ -44,17 +44,7 @@ class Ease:
         exclude: Ragged,
         allowed: NDArray[np.int64] | None = None,
     ) -> Ragged:
-        """Rank all candidates for each history.
-
-        Args:
-            histories: B lists of item rows.
-            k: At least 1.
-            exclude: B lists of item rows that a query must not get.
-            allowed: Rising, the only rows that may be given; None: all.
-
-        Returns:
-            B lists of at most k rows; none where the history is empty, which scores nothing.
-        """
+        """Rank all candidates, as `top_of_scores` does; an empty history scores nothing."""
         return top_of_scores(
             self._score,
             histories,

@@ -90,24 +90,9 @@ class Ials:
         exclude: Ragged,
         allowed: NDArray[np.int64] | None = None,
     ) -> Ragged:
-        """Rank all candidates for each history.
-
-        Args:
-            histories: B lists of item rows.
-            k: At least 1.
-            exclude: B lists of item rows that a query must not get.
-            allowed: Rising, the only rows that may be given; None: all.
-
-        Returns:
-            B lists of at most k rows; none where the history is empty, which scores nothing.
-        """
+        """Rank all candidates; none for an empty history. See `top_of_scores`."""
         return top_of_scores(
-            self.scores,
-            histories,
-            k=k,
-            exclude=exclude,
-            allowed=allowed,
-            num_items=self._num_items,
+            self.scores, histories, k=k, exclude=exclude, allowed=allowed, num_items=self._num_items
         )
 
     def scores(self, histories: Ragged) -> NDArray[np.float32]:

@@ -58,16 +58,9 @@ class ItemKnn:
         exclude: Ragged,
         allowed: NDArray[np.int64] | None = None,
     ) -> Ragged:
-        """Rank the candidates that are similar to an item of the history.
+        """Rank the candidates that are similar to an item of the history; see `top_of_pairs`.
 
-        Args:
-            histories: B lists of item rows.
-            k: At least 1.
-            exclude: B lists of item rows that a query must not get.
-            allowed: Rising, the only rows that may be given; None: all.
-
-        Returns:
-            B lists of at most k rows; fewer where fewer candidates are similar to anything.
+        Lists are shorter than k where fewer candidates are similar to anything.
         """
         scores = (history_matrix(histories, self._num_items) @ self.similarities).tocoo()
         queries, rows = scores.row.astype(np.int64), scores.col.astype(np.int64)

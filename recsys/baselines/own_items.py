@@ -33,17 +33,7 @@ class OwnItems:
         exclude: Ragged,
         allowed: NDArray[np.int64] | None = None,
     ) -> Ragged:
-        """Rank the items of each history.
-
-        Args:
-            histories: B lists of item rows, oldest first.
-            k: At least 1.
-            exclude: B lists of item rows that a query must not get.
-            allowed: Rising, the only rows that may be given; None: all.
-
-        Returns:
-            B lists of at most k rows; fewer where a history holds fewer items.
-        """
+        """Rank the items of each history, perhaps fewer than k; see `top_of_pairs`."""
         scores = decayed_history_matrix(histories, self._num_items, self._decay).tocoo()
         queries, rows = scores.row.astype(np.int64), scores.col.astype(np.int64)
         return top_of_pairs(queries, rows, scores.data, k=k, exclude=exclude, allowed=allowed)

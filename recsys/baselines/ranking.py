@@ -57,7 +57,7 @@ def top_of_scores(
     Args:
         score: Gives [B, N] for B histories; -inf marks what nothing speaks for. What it gives is
             written to.
-        histories: B lists of item rows.
+        histories: B lists of item rows in [0, N), oldest first; repeats stay.
         k: At least 1.
         exclude: B lists of rows that a query must not get.
         allowed: Rising, the only rows that may be given; None: all.
