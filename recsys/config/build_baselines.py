@@ -77,17 +77,12 @@ def compare_baselines(config: BaselinesConfig, compared: Compared) -> Comparison
         chosen = choose(options, training, score)
         rankers[name] = chosen.option.fit(known)
         details[name] = _details(chosen, config.validate_at) | {"fitted_on": fitted_on}
-    evaluation, bundle, model = config.evaluation, compared.bundle, None
+    evaluation, bundle, model, reads = config.evaluation, compared.bundle, None, None
     if bundle is not None:
         details["model"] = {"bundle": str(bundle.path), "bundle_id": bundle.bundle_id}
         embed = partial(embed_queries, bundle.model)
-        model = partial(
-            rank_by_vectors,
-            embed,
-            bundle.index.exact,
-            bonus=bonus_of(bundle.model),
-            reads=partial(known_to_model, bundle.model),
-        )
+        model = partial(rank_by_vectors, embed, bundle.index.exact, bonus=bonus_of(bundle.model))
+        reads = partial(known_to_model, bundle.model)
     return compare_rankers(
         dataset,
         evaluation.part,
@@ -98,6 +93,7 @@ def compare_baselines(config: BaselinesConfig, compared: Compared) -> Comparison
         skipped=skipped,
         candidates=evaluation.candidates,
         model=model,
+        reads=reads,
     )
 
 

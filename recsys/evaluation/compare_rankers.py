@@ -12,7 +12,7 @@ from recsys.evaluation.estimates import Estimate, Resampling, plain_estimates
 from recsys.evaluation.measures import ListJudge, Values, check_ks
 from recsys.evaluation.part_facts import count_part, describe_part
 from recsys.evaluation.popularity import PopularityList
-from recsys.evaluation.queries import EvaluationQueries, build_queries
+from recsys.evaluation.queries import EvaluationQueries, Reads, build_queries
 from recsys.evaluation.rankers import (
     FilledRank,
     PopularityRanker,
@@ -37,6 +37,7 @@ def compare_rankers(
     skipped: Mapping[str, str],
     candidates: str = "all",
     model: Callable[[RankedCandidates], Rank] | None = None,
+    reads: Reads | None = None,
 ) -> Comparison:
     """Rank by each system and by popularity, and judge all lists alike.
 
@@ -54,13 +55,14 @@ def compare_rankers(
         candidates: What is ranked: "all" or "cold", as in `evaluate_retrieval`.
         model: Makes the ranking of a model, which is then compared with every other system as
             `model`; None: there is none.
+        reads: Of whom that model reads anything, as in `evaluate_retrieval`.
 
     Raises:
         DataError: Nobody has events in the part, or no item of it is cold.
         ArgumentError: `ks` is empty or holds a number below 1.
     """
     ks = check_ks(ks)
-    queries = build_queries(dataset, part)
+    queries = build_queries(dataset, part).read_by(reads)
     if len(queries) == 0:
         raise DataError(f"The {part} part of {dataset.path} is empty: nothing to evaluate on.")
     ranked = choose_candidates(dataset, queries, candidates)

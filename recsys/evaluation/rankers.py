@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys.evaluation.candidates import RankedCandidates
 from recsys.evaluation.own_items import Bonus
 from recsys.evaluation.popularity import PopularityList
-from recsys.evaluation.queries import EvaluationQueries, Reads
+from recsys.evaluation.queries import EvaluationQueries
 from recsys.foundations import Progress, Ragged
 from recsys.index import Index, search_with_bonus
 from recsys.metrics import distinct, num_relevant_of, recall_at_k, relevance_of, top_k
@@ -113,7 +113,6 @@ def rank_by_vectors(
     ranked: RankedCandidates,
     *,
     bonus: Bonus | None = None,
-    reads: Reads | None = None,
 ) -> Rank:
     """Let a model rank for queries; those of whom nothing is known get empty lists.
 
@@ -122,7 +121,6 @@ def rank_by_vectors(
         index: Searches all N candidates.
         ranked: What is ranked.
         bonus: Of items that the users had; None: there is none.
-        reads: Of whom the model reads anything; None: as `EvaluationQueries.nothing_known` says.
     """
 
     def rank(queries: EvaluationQueries, k: int, exclude: Ragged) -> Ragged:
@@ -130,7 +128,7 @@ def rank_by_vectors(
         vectors, allowed = embed(queries), ranked.rows
         hits = search_with_bonus(index.search, vectors, k, own, exclude=exclude, allowed=allowed)
         lists = hits.lists
-        kept = ~queries.read_by(reads).nothing_known()[lists.owners()]
+        kept = ~queries.nothing_known()[lists.owners()]
         return Ragged.from_pairs(lists.owners()[kept], lists.rows[kept], len(lists))
 
     return rank

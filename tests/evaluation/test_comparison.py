@@ -1,6 +1,7 @@
 """Rankers beside one another: the same numbers as a model's report, and nothing twice."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from recsys.evaluation import (
     evaluate_retrieval,
     mean_recall,
     print_comparison,
+    rank_by_vectors,
 )
 from recsys.foundations import DataError, Ragged
 from recsys.index import ExactIndex
@@ -241,3 +243,44 @@ def test_the_table_shows_the_lengths_that_are_often_quoted_of_those_asked_for(
     assert shown == ["system", "settings", *headings, f"MRR{main}", f"coverage{main}"]
     assert all(len(list(column.cells)) == 1 for column in table.columns)
     assert list(table.columns[4].cells) != [""]
+
+
+def test_a_model_that_reads_nothing_of_anybody_gives_popular_items_in_either_report(
+    tmp_path: Path,
+) -> None:
+    dataset = make_dataset(tmp_path)
+    index = ExactIndex(np.arange(dataset.num_items, dtype=np.float32)[::-1, None].copy())
+
+    def embed(block: EvaluationQueries) -> np.ndarray:
+        return np.ones((len(block), 1), np.float32)
+
+    def reads(queries: EvaluationQueries) -> np.ndarray:
+        return np.zeros(len(queries), bool)
+
+    comparison = compare_rankers(
+        dataset,
+        "test",
+        {},
+        ks=[3, 10],
+        resampling=RESAMPLING,
+        details={},
+        skipped={},
+        model=partial(rank_by_vectors, embed, index),
+        reads=reads,
+    )
+    report = evaluate_retrieval(
+        dataset,
+        "test",
+        embed=embed,
+        exact=index,
+        approximate=None,
+        ks=[3, 10],
+        seed=RESAMPLING.seed,
+        num_resamples=RESAMPLING.num,
+        level=RESAMPLING.level,
+        reads=reads,
+    )
+    model, everybody = comparison.systems["model"], comparison.counts["num_users"]
+    assert model.metrics == comparison.systems["popularity"].metrics == report.metrics
+    assert comparison.counts["num_fallback_users"] == model.num_filled_users == everybody
+    assert report.counts["num_fallback_users"] == everybody > 0
