@@ -99,9 +99,8 @@ def slow_lists(run: Run, histories: dict[str, list[str]], k: int, alpha: float) 
     bundle, (weight, decay) = run.bundle, run.chosen
     users, items = list(histories), bundle.items.vocabulary
     queries = KnownUsers(bundle).queries(as_ids(users), histories=None, features=None, context=None)
-    scores = embed_queries(bundle.model, queries).astype(float) @ bundle.item_vectors.T.astype(
-        float
-    )
+    vectors = embed_queries(bundle.model, queries).astype(np.float64)
+    scores = vectors @ bundle.item_vectors.T.astype(np.float64)
     shares = bundle.item_counts / bundle.item_counts.sum()
     rows = []
     for user, row in zip(users, scores, strict=True):
