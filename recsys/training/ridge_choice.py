@@ -1,6 +1,6 @@
 """Settings of a ridge part, by how well it does alone on validation.
 
-Dimensions: B queries of a block, L items of a history, N items, K factors.
+Dimensions: K factors.
 """
 
 import itertools
@@ -8,15 +8,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
-from recsys.evaluation import EvaluationQueries, choice_k, choice_ndcg, rank_by_vectors
+from recsys.evaluation import choice_k
 from recsys.foundations import Progress
-from recsys.index import ExactIndex
 from recsys.models import ItemFactors, RidgePart, pad_histories
+from recsys.training.score_blocks import ndcg_of_scores, score_blocks
 from recsys.training.validation import draw_choosers
 
 log = logging.getLogger(__name__)
@@ -83,19 +81,14 @@ class RidgeJudge:
         return choice_k(self._ranked)
 
     def ndcg(self, part: RidgePart) -> float:
-        """Compute the mean NDCG@k; there must be a user."""
-
-        def embed(block: EvaluationQueries) -> NDArray[np.float32]:
+        """Compute the mean NDCG@k over the whole catalogue; there must be a user."""
+        items, total = part.embed_items(torch.arange(len(self._trained))), 0.0
+        for block in score_blocks(self._queries, len(items)):
             histories = torch.from_numpy(pad_histories(block.histories, self._history_length))
             known = (histories >= 0) & self._trained[histories.clamp(min=0)]
-            vectors: NDArray[np.float32] = part.embed_histories(histories, known).numpy()
-            return vectors
-
-        exact = ExactIndex(part.embed_items(torch.arange(len(self._trained))).numpy())
-        rank = rank_by_vectors(embed, exact, self._ranked)
-        return choice_ndcg(
-            self._queries, rank, exclude_seen=self._exclude_seen, ranked=self._ranked
-        )
+            scores = part.embed_histories(histories, known) @ items.T
+            total += float(ndcg_of_scores(scores, block, exclude_seen=self._exclude_seen).sum())
+        return total / len(self)
 
 
 def choose_ridge(

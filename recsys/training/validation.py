@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
 from recsys.evaluation import (
@@ -103,7 +104,7 @@ class Validator:
         embed: Embed = partial(embed_queries, model)
         if self._scales or self._repeats:
             embed = KeptVectors(embed, self._choosers)  # they are asked for each choice and at last
-        scale = self._choose_scale(embed, exact, model.training_dim) if self._scales else 1.0
+        scale = self._choose_scale(embed, vectors, model.training_dim) if self._scales else 1.0
         recall, temperature = f"recall_at_{self.k}", float(model.temperature().detach())
         embed = scale_behind(embed, model.training_dim, scale)
         if self._repeats:
@@ -138,15 +139,14 @@ class Validator:
             ranked=self._ranked,
         )
 
-    def _choose_scale(self, embed: Embed, exact: ExactIndex, dim: int) -> float:
+    def _choose_scale(self, embed: Embed, vectors: NDArray[np.float32], dim: int) -> float:
         return choose_ridge_scale(
             self._scales,
             self._choosers,
             embed=embed,
-            exact=exact,
+            vectors=vectors,
             dim=dim,
             exclude_seen=self._dataset.exclude_seen,
-            ranked=self._ranked,
         )
 
 

@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from recsys.data import FeatureSchema, PreparedDataset
-from recsys.evaluation import EvaluationQueries, RankedCandidates, build_queries, embed_queries
-from recsys.index import ExactIndex
+from recsys.evaluation import EvaluationQueries, build_queries, embed_queries
 from recsys.models import ModelSpec, TwoTower, build_two_tower
 from recsys.training import Validator, validation
 from recsys.training.ridge_scale import choose_ridge_scale, scale_behind
@@ -47,10 +46,9 @@ def choose(dataset: PreparedDataset, scales: list[float], seed: int) -> float:
         scales,
         build_queries(dataset, "validation"),
         embed=lambda block: users[block.user_rows],
-        exact=ExactIndex(items),
+        vectors=items,
         dim=DIM,
         exclude_seen=True,
-        ranked=RankedCandidates("all", None, dataset.num_items),
     )
 
 
