@@ -237,15 +237,16 @@ def start_from_bundle(
 def _log_untaught(old: TwoTower, users: RowMatch, items: RowMatch) -> None:
     """Say where new ids start if the bundle learnt nothing of unknown ones."""
     for what, match, tower, where in (
-        ("items", items, old.item_tower, "of its rarest ones"),
-        ("users", users, old.user_tower, "of all"),
+        ("items", items, old.item_tower, "its rarest"),
+        ("users", users, old.user_tower, "all its"),
     ):
         if match.num_new > 0 and tower.ids is not None and tower.rows.dropout == 0:
             log.info(
-                "new %s start at the mean %s: the bundle was trained with model.%s_tower."
-                "id_dropout=0, which teaches nothing of unknown ones",
+                "new %s start at the mean of %s %s, for the bundle was trained with "
+                "model.%s_tower.id_dropout=0, which teaches nothing of unknown ones",
                 what,
                 where,
+                what,
                 what.removesuffix("s"),
             )
 

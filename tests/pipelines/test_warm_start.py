@@ -23,6 +23,7 @@ from recsys.tracking import NullTracker
 
 NEW_USERS, NEW_ITEMS, GONE = 30, 12, "gone-item"
 KS = [1, 5, 10]
+FIRST = {"dataset.interactions": "first.csv", "dataset.items": "first_items.csv"}
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,35 @@ def test_the_start_is_logged_tracked_and_printed(
     shown = capsys.readouterr().out
     assert f"Warm start from the bundle {start['bundle_id'][:12]}" in shown
     assert f"{start['before']['test']['recall_at_10']:.4f} [" in shown
+
+
+def test_where_unknown_items_were_not_trained_new_ones_start_as_the_rarest_and_the_log_says_so(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    first: dict[str, Any] = {"init_from": None, "dataset_dir": None, "trainer.epochs": 1}
+    first |= {name: str(world.bundle.parents[1] / file) for name, file in FIRST.items()}
+    bundle, _ = run(world, tmp_path / "first", **first, **{"model.item_tower.id_dropout": 0.0})
+    changes = {"init_from": str(bundle)}
+    model = model_before_the_first_step(world, tmp_path / "next", monkeypatch, **changes)
+    old, vocabulary = read_bundle(bundle), world.dataset.items.vocabulary
+    counts, ids = old.item_counts, old.items.vocabulary
+    trained = np.sort(counts[counts > 0])
+    rarest = (counts > 0) & (counts <= trained[-(-len(trained) // 10) - 1])
+    table, before = (dict(one.tables())["item_tower.ids.weight"] for one in (model, old.model))
+    mean = before[:-1][torch.from_numpy(rarest)].mean(dim=0)
+    names = vocabulary.ids.to_pylist()[: world.dataset.num_items]
+    new = [row for row, place in enumerate(ids.rows(names)) if not 0 <= place < len(counts)]
+    assert len(new) >= NEW_ITEMS
+    for row in new:
+        assert torch.allclose(table[row], mean)
+    assert any(
+        message.startswith("new items start at the mean of its rarest items, for the bundle was")
+        for message in caplog.messages
+    )
 
 
 def test_a_feature_of_another_kind_starts_afresh_and_is_named(
