@@ -47,7 +47,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"experiment": "tiney"}, "experiment=tiney is not a choice; did you mean tiny?"),
         (
             {"experiment": "none"},
-            "choice. There are features, general, history, sequential, tiny, data/NAME, estimator/NAM",
+            "choice. There are features, general, history, sequential, tiny, data/NAME, estimator/",
         ),
         ({"experiment": "bpr"}, "experiment=bpr is not a choice; did you mean estimator/bpr? Ther"),
         (
