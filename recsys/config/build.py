@@ -40,7 +40,10 @@ from recsys.training import (
 # Groups and keys that may differ between a run and its resumption: none of them shapes a step.
 # What shapes the data is held by the dataset's fingerprint.
 _FREE = ("tracking", "evaluation", "index", "dataset", "split", "features")
-_FREE_KEYS = ("run_dir", "resume", "threads", "dataset_dir", "trainer.epochs", "trainer.patience")
+_FREE_KEYS = (
+    *("run_dir", "resume", "threads", "dataset_dir"),
+    *("trainer.epochs", "trainer.patience", "trainer.refit"),
+)
 
 
 def apply_threads(config: StageConfig) -> None:

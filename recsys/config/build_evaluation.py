@@ -57,6 +57,7 @@ def evaluate_as_set(config: EvaluateConfig) -> Report:
             level=config.evaluation.confidence,
         )
     bundle = read_bundle(Path(str(config.bundle)))
+    check_unseen(bundle, config.evaluation.part)
     dataset = dataset_of_bundle(bundle, config.dataset_dir)
     return _evaluate(
         config.evaluation, config.k, dataset, bundle.model, bundle.index, seed=config.seed
@@ -113,6 +114,19 @@ def _about_repeats(model: TwoTower) -> dict[str, Any]:
     return (
         {} if repeats is None else {"repeats": {"weight": repeats.weight, "decay": repeats.decay}}
     )
+
+
+def check_unseen(bundle: Bundle, part: str) -> None:
+    """Check that a bundle's model was not trained on what it is to be judged by.
+
+    Raises:
+        ConfigError: It was: by `trainer.refit`, on validation.
+    """
+    if part == "validation" and bundle.config.get("trainer", {}).get("refit", False):
+        raise ConfigError(
+            f"evaluation.part=validation says nothing of the bundle {bundle.path}, which was "
+            "trained on the validation part too (trainer.refit=true): take evaluation.part=test."
+        )
 
 
 def dataset_of_bundle(bundle: Bundle, dataset_dir: str | None) -> PreparedDataset:

@@ -130,6 +130,11 @@ class TrainConfig(PrepareConfig):
             _check_others(self.loss)
         _check_draws(self.loss, self.sampler)
         _check_examples(self.trainer.examples, self.model.user_tower.history.encoder)
+        if self.trainer.refit and self.evaluation.part == "validation":
+            raise ConfigError(
+                "trainer.refit=true trains on the validation part too, so that "
+                "evaluation.part=validation would say nothing: take evaluation.part=test."
+            )
 
 
 def _check_examples(examples: str, encoder: str) -> None:

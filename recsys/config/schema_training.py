@@ -35,6 +35,7 @@ class TrainerConfig:
     validation_users: int | None = MISSING  # at most so many, drawn by seed; null: all
     patience: int = MISSING  # epochs without a better recall before stopping; 0: never stop early
     checkpoint_steps: int = MISSING  # steps between checkpoints within an epoch; 0: only at its end
+    refit: bool = MISSING  # train again on validation too, with what was chosen, for test
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -19,6 +19,7 @@ from recsys.data.feature_tokens import (
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
+from recsys.data.joined_parts import join_validation
 from recsys.data.ml100k import Ml100k, fetch_ml100k
 from recsys.data.prepare import prepare_dataset
 from recsys.data.profile_batches import ProfileBatches
@@ -81,6 +82,7 @@ __all__ = [
     "interactions_from_table",
     "inverse_frequencies",
     "join_histories",
+    "join_validation",
     "make_synthetic",
     "prepare_dataset",
     "read_entities",

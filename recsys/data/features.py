@@ -117,6 +117,13 @@ class FeatureTable:
         }
         return FeatureTable(self.schema, columns, len(rows))
 
+    def followed_by(self, other: "FeatureTable") -> "FeatureTable":
+        """Put the rows of another table of the same schema behind these."""
+        columns = {
+            name: _concatenate(column, other.columns[name]) for name, column in self.columns.items()
+        }
+        return FeatureTable(self.schema, columns, len(self) + len(other))
+
     def to_arrow(self, prefix: str) -> dict[str, pa.Array]:
         """Give the columns for a file, under ``prefix + name``."""
         return {prefix + name: _to_arrow(column) for name, column in self.columns.items()}
@@ -158,6 +165,13 @@ def _take(
     if absent.any():
         taken[absent] = np.nan if spec.kind == "numeric" else 0
     return taken
+
+
+def _concatenate(first: Column, second: Column) -> Column:
+    if isinstance(first, Ragged) and isinstance(second, Ragged):
+        offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
+        return Ragged(offsets, np.concatenate([first.rows, second.rows]))
+    return np.concatenate([np.asarray(first), np.asarray(second)])
 
 
 def _to_arrow(column: Column) -> pa.Array:

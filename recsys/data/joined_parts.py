@@ -1,0 +1,77 @@
+"""Training and validation as one part, for a model that is trained again once all is chosen."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data.dataset import Entities, PreparedDataset
+from recsys.data.events import Events
+from recsys.foundations import DataError
+
+
+def join_validation(dataset: PreparedDataset) -> PreparedDataset:
+    """Put the validation part into the training part.
+
+    Users and items keep their rows. Events of users without training events and of items that are
+    no candidates stay out, for the model has no rows for them.
+
+    Args:
+        dataset: Whose validation users are users of the training part.
+
+    Returns:
+        The same data set with an empty validation part. In the training part events stand by user,
+        then by time, and among events of one time those of training first.
+
+    Raises:
+        DataError: The split holds validation users out, or the validation part is empty.
+    """
+    if dataset.validation_input is not None:
+        raise DataError(
+            f"trainer.refit=true trains on the validation part too, but {dataset.path} holds "
+            "validation users out of training: take another split, or trainer.refit=false."
+        )
+    if len(dataset.validation) == 0:
+        raise DataError(
+            f"trainer.refit=true trains on the validation part too, and that of {dataset.path} is "
+            "empty: take a split with a validation part, or trainer.refit=false."
+        )
+    added = dataset.validation
+    kept = (added.users < dataset.num_users) & (added.items < dataset.num_items)
+    added = added.take(np.flatnonzero(kept))
+    return replace(
+        dataset,
+        users=_count_more(dataset.users, added.users),
+        items=_count_more(dataset.items, added.items),
+        train=_join(dataset.train, added),
+        validation=dataset.validation.take(np.zeros(0, np.int64)),
+    )
+
+
+def _count_more(entities: Entities, rows: NDArray[np.int64]) -> Entities:
+    return replace(entities, counts=entities.counts + np.bincount(rows, minlength=len(entities)))
+
+
+def _join(first: Events, second: Events) -> Events:
+    users = np.concatenate([first.users, second.users])
+    stamps = [part.timestamps for part in (first, second) if part.timestamps is not None]
+    timestamps = np.concatenate(stamps) if len(stamps) == 2 else None
+    joined = Events(
+        users,
+        np.concatenate([first.items, second.items]),
+        timestamps,
+        _join_weights(first, second),
+        first.context.followed_by(second.context),
+    )
+    return joined.take(np.lexsort([users] if timestamps is None else [timestamps, users]))
+
+
+def _join_weights(first: Events, second: Events) -> NDArray[np.float32] | None:
+    if first.weights is None and second.weights is None:
+        return None
+    return np.concatenate(
+        [
+            np.ones(len(part), np.float32) if part.weights is None else part.weights
+            for part in (first, second)
+        ]
+    )

@@ -1,0 +1,166 @@
+"""`trainer.refit`: the model that is kept learnt from validation too, by choices made before."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipelines.evaluate import score
+from pipelines.train import train
+from recsys.bundle import read_bundle
+from recsys.config import EvaluateConfig, TrainConfig, compose_config
+from recsys.foundations import ConfigError, DataError
+
+Train = Callable[..., Path]
+LISTED = {
+    "model.item_bias": True,
+    "model.item_bias_start": "log_popularity",
+    "model.ridge.dim": [16, 32],
+    "model.ridge.regularization": 0.01,
+    "model.ridge.unobserved": 0.1,
+    "model.ridge.scale": [2, 8, 32],
+    "model.ridge.iterations": 4,
+    "model.repeats.weight": [0, 1, 4],
+    "model.repeats.decay": 0.9,
+    "loss.num_sampled": 16,
+    "trainer.batch_size": 64,
+    "trainer.epochs": 5,
+    "trainer.patience": 0,
+    "optimizer.schedule": "cosine",
+}
+
+
+def write_parts(folder: Path) -> dict[str, str]:
+    """Write 60 users with 12 events of 40 items each, the last two of each held out."""
+    rng = np.random.default_rng(5)
+    rows = [
+        (f"u{user}", f"i{int(40 * rng.random() ** 2)}", 1_600_000_000 + 86_400 * place + user)
+        for user in range(60)
+        for place in range(12)
+    ]
+    log = pd.DataFrame(rows, columns=["user_id", "item_id", "timestamp"])
+    place = log.groupby("user_id").cumcount()
+    parts = {
+        "train": log[place < 10],
+        "validation": log[place == 10],
+        "test": log[place == 11],
+        "both": log[place < 11],
+    }
+    assert set(parts["both"].item_id) == set(parts["train"].item_id)  # so that rows are the same
+    for name, part in parts.items():
+        part.to_parquet(folder / f"{name}.parquet")
+    return {name: str(folder / f"{name}.parquet") for name in parts}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Give the settings of a run on such parts."""
+    folder = tmp_path_factory.mktemp("parts")
+    files = write_parts(folder)
+    data = {
+        "dataset": "table",
+        "split": "given",
+        "dataset.exclude_seen": False,
+        "dataset.prepared_root": str(folder / "prepared"),
+        "evaluation.k": [1, 5, 10],
+        "evaluation.num_bootstrap": 20,
+        "evaluation.popularity_alphas": [],
+        "model.embedding_dim": 16,
+        "tracking": "none",
+        "threads": 1,
+    }
+    return (
+        data | LISTED | {f"dataset.{name}": files[name] for name in ("train", "validation", "test")}
+    )
+
+
+def run(settings: dict[str, Any], folder: Path) -> Path:
+    return train(compose_config("train", TrainConfig, settings | {"run_dir": str(folder)}), folder)
+
+
+def epochs_of(folder: Path) -> list[dict[str, float]]:
+    state = json.loads((folder / "checkpoints" / "last" / "state.json").read_text())
+    records: list[dict[str, float]] = state["position"]["records"]
+    return records
+
+
+@pytest.fixture(scope="module")
+def refitted(given: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("refitted") / "run"
+    run(given | {"trainer.refit": True}, folder)
+    return folder
+
+
+def test_a_model_trained_again_is_the_one_trained_on_both_parts(
+    refitted: Path, given: dict[str, Any], tmp_path: Path
+) -> None:
+    first = epochs_of(refitted)
+    best = max(first, key=lambda record: record["validation_recall_at_10"])
+    bundle = read_bundle(refitted / "bundle")
+    spec = bundle.model.spec
+    assert spec.ridge_scale == best["validation_ridge_scale"]
+    settled = {
+        "dataset.train": given["dataset.train"].replace("train", "both"),
+        "dataset.validation": None,
+        "model.ridge.dim": spec.ridge_dim,
+        "model.ridge.scale": spec.ridge_scale,
+        "model.repeats.weight": spec.repeats_weight,
+        "model.repeats.decay": spec.repeats_decay,
+    }
+    run(given | settled, tmp_path / "both")
+    both = epochs_of(tmp_path / "both")
+    again = epochs_of(refitted / "refit")
+    number = int(best["epoch"])
+    assert len(again) == number < len(both)
+    assert [r["train_loss"] for r in again] == [r["train_loss"] for r in both[:number]]
+    assert [r["train_rows"] for r in again] == [660] * number
+    assert [r["train_rows"] for r in first] == [600] * 5
+    assert all("validation_recall_at_10" not in record for record in again)
+
+
+def test_the_bundle_knows_what_was_chosen_and_holds_the_second_model(
+    refitted: Path, given: dict[str, Any], tmp_path: Path
+) -> None:
+    without = read_bundle(run(given, tmp_path / "without"))
+    bundle = read_bundle(refitted / "bundle")
+    assert bundle.model.spec == without.model.spec
+    assert not np.array_equal(bundle.item_vectors, without.item_vectors)
+    report = json.loads((refitted / "report.json").read_text())
+    assert report["counts"]["num_users"] == 60
+
+
+def test_a_run_that_goes_on_after_its_first_training_ends_with_the_same_bytes(
+    refitted: Path, given: dict[str, Any], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    run(given, folder)  # as if it had been killed there
+    bundle = run(given | {"trainer.refit": True, "resume": True}, folder)
+    assert read_bundle(bundle).bundle_id == read_bundle(refitted / "bundle").bundle_id
+    again = run(given | {"trainer.refit": True, "resume": True}, folder)
+    assert read_bundle(again).bundle_id == read_bundle(refitted / "bundle").bundle_id
+
+
+def test_it_is_not_judged_by_what_it_learnt_from(refitted: Path, given: dict[str, Any]) -> None:
+    words = "evaluation.part=validation"
+    with pytest.raises(ConfigError, match=words):
+        compose_config(
+            "train", TrainConfig, given | {"trainer.refit": True, "evaluation.part": "validation"}
+        )
+    settings = {"bundle": str(refitted / "bundle"), "evaluation.part": "validation"}
+    with pytest.raises(ConfigError, match=words):
+        score(compose_config("evaluate", EvaluateConfig, settings | {"tracking": "none"}))
+
+
+def test_what_has_nothing_to_add_is_refused_before_any_training(
+    given: dict[str, Any], train_in: Train, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match="is empty: take a split with a validation part"):
+        run(given | {"trainer.refit": True, "dataset.validation": None}, tmp_path / "empty")
+    held_out = {"split": "strong_generalization", "trainer.refit": True}
+    with pytest.raises(DataError, match="holds validation users out of training"):
+        train_in(tmp_path / "held", held_out)
+    assert not (tmp_path / "held" / "checkpoints").exists()
