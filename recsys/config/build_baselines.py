@@ -11,7 +11,7 @@ from recsys.baselines import Choice, Interactions, choose
 from recsys.bundle import Bundle, read_bundle
 from recsys.config.build_baseline_options import build_options
 from recsys.config.build_dataset import find_or_prepare
-from recsys.config.build_evaluation import check_unseen, dataset_of_bundle
+from recsys.config.build_evaluation import check_judged, dataset_of_bundle
 from recsys.config.schema_baselines import BaselinesConfig
 from recsys.data import PreparedDataset, read_prepared
 from recsys.evaluation import (
@@ -53,7 +53,7 @@ def read_compared(config: BaselinesConfig) -> Compared:
     if config.bundle is None:
         return Compared(read_prepared(find_or_prepare(config)), None)
     bundle = read_bundle(Path(config.bundle))
-    check_unseen(bundle, config.evaluation.part)
+    check_judged(bundle, config.evaluation)
     return Compared(dataset_of_bundle(bundle, config.dataset_dir), bundle)
 
 

@@ -1,5 +1,6 @@
 """The bridge from settings to an evaluation: of a model, of a bundle, of ranked lists."""
 
+import logging
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,8 @@ from recsys.evaluation import (
 from recsys.foundations import ConfigError
 from recsys.index import FaissIndex
 from recsys.models import TwoTower
+
+log = logging.getLogger(__name__)
 
 
 def evaluate_model(
@@ -57,7 +60,7 @@ def evaluate_as_set(config: EvaluateConfig) -> Report:
             level=config.evaluation.confidence,
         )
     bundle = read_bundle(Path(str(config.bundle)))
-    check_unseen(bundle, config.evaluation.part)
+    check_judged(bundle, config.evaluation)
     dataset = dataset_of_bundle(bundle, config.dataset_dir)
     return _evaluate(
         config.evaluation, config.k, dataset, bundle.model, bundle.index, seed=config.seed
@@ -116,13 +119,23 @@ def _about_repeats(model: TwoTower) -> dict[str, Any]:
     )
 
 
-def check_unseen(bundle: Bundle, part: str) -> None:
+def check_judged(bundle: Bundle, evaluation: EvaluationConfig) -> None:
     """Check that a bundle's model was not trained on what it is to be judged by.
+
+    Warns where other candidates are ranked than when it was trained.
 
     Raises:
         ConfigError: It was: by `trainer.refit`, on validation.
     """
-    if part == "validation" and bundle.config.get("trainer", {}).get("refit", False):
+    ranked = bundle.config.get("evaluation", {}).get("candidates", "all")
+    if ranked != evaluation.candidates:
+        log.warning(
+            "ranking evaluation.candidates=%s; training reported those of evaluation.candidates=%s",
+            evaluation.candidates,
+            ranked,
+        )
+    refit = bundle.config.get("trainer", {}).get("refit", False)
+    if evaluation.part == "validation" and refit:
         raise ConfigError(
             f"evaluation.part=validation says nothing of the bundle {bundle.path}, which was "
             "trained on the validation part too (trainer.refit=true): take evaluation.part=test."

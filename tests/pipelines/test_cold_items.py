@@ -23,7 +23,10 @@ COLD = {
 
 
 def test_training_validates_and_reports_on_cold_items_and_evaluate_agrees(
-    tiny: dict[str, Any], tmp_path: Path, run_evaluate: Callable[..., dict[str, Any]]
+    tiny: dict[str, Any],
+    tmp_path: Path,
+    run_evaluate: Callable[..., dict[str, Any]],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     bundle = train(compose_config("train", TrainConfig, tiny | COLD), tmp_path / "run")
     report = json.loads((tmp_path / "run" / "report.json").read_text())
@@ -40,6 +43,10 @@ def test_training_validates_and_reports_on_cold_items_and_evaluate_agrees(
     score = read_bundle(bundle).manifest["scores"]["validation"]["recall_at_5"]
     assert validation["metrics"]["recall_at_5"] == pytest.approx(score, abs=1e-12)
     assert validation["counts"]["num_ranked_items"] == 16
+    other = "ranking evaluation.candidates=all; training reported those of"
+    assert other not in caplog.text
+    run_evaluate(tmp_path / "all", bundle=str(bundle), k=[5])
+    assert other in caplog.text
 
 
 def test_a_run_does_not_go_on_with_other_candidates(tiny: dict[str, Any], tmp_path: Path) -> None:
