@@ -14,9 +14,9 @@ from recsys.config import TrainConfig, build, flatten, load, register_schemas, t
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_evaluation import evaluate_model
 from recsys.config.build_index import build_index_settings
-from recsys.config.build_refit import build_refit
+from recsys.config.build_refit import fit_again
 from recsys.config.build_warm_start import build_start
-from recsys.data import join_validation, read_prepared
+from recsys.data import read_prepared
 from recsys.foundations import seed_everything
 from recsys.index import FaissIndex
 from recsys.models import encode_candidates
@@ -42,22 +42,19 @@ def train(
         folder.begin(tracker.run_id, flatten(cfg))
         tracker.log_dataset(cfg.dataset.name, dataset.fingerprint, str(dataset.path))
         log.info("%s", dataset.summary)
-        joined = join_validation(dataset) if cfg.trainer.refit else None
 
         run = build.build_run(cfg, dataset, tracker, run_dir)
         start.begin(run, dataset)
         result = fit(run, resume=cfg.resume)
-        if joined is not None:
-            chosen = run.step.model.spec
-            run = build_refit(
-                cfg, joined, chosen=chosen, result=result, tracker=tracker, run_dir=run_dir
+        model, chosen = run.step.model, run.step.model.spec
+        if cfg.trainer.refit:
+            del run, model  # two models need not be there at once
+            model, dataset = fit_again(
+                cfg, dataset, chosen=chosen, result=result, tracker=tracker, run_dir=run_dir
             )
-            fit(run, resume=cfg.resume)
-
-        model = run.step.model
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
         index = FaissIndex.build(vectors, build_index_settings(cfg.index))
-        report = evaluate_model(cfg.evaluation, dataset, model, index, seed=cfg.seed)
+        report = evaluate_model(cfg, dataset, model, index)
         report = start.compare(model, dataset, report)
         bundle = write_bundle(
             run_dir / "bundle",

@@ -13,7 +13,7 @@ from recsys.config.build_objective import build_objective, searches_while_traini
 from recsys.config.build_ridge import fit_ridge
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
-from recsys.data import PreparedDataset, TrainingBatches
+from recsys.data import PreparedDataset, TrainingBatches, check_joins
 from recsys.foundations import ConfigError, available_cores, make_generator, set_threads
 from recsys.models import (
     ItemTowerSpec,
@@ -185,7 +185,14 @@ def _names(value: Any) -> tuple[str, ...] | None:
 def build_run(
     config: TrainConfig, dataset: PreparedDataset, tracker: Tracker, run_dir: Path
 ) -> TrainingRun:
-    """Build all that the training loop works with."""
+    """Build all that the training loop works with.
+
+    Raises:
+        DataError: It is to be trained again on validation, which has nothing to add.
+        ConfigError: See `build_fresh_model`.
+    """
+    if config.trainer.refit:
+        check_joins(dataset)
     model = build_model(config, dataset)
     batches = build_batches(config, dataset)
     generator = make_generator(config.seed, "draws")

@@ -11,7 +11,13 @@ from recsys.baselines import Choice, Interactions, choose
 from recsys.bundle import Bundle, read_bundle
 from recsys.config.build_baseline_options import build_options
 from recsys.config.build_dataset import find_or_prepare
-from recsys.config.build_evaluation import check_judged, dataset_of_bundle
+from recsys.config.build_evaluation import (
+    as_trained_on,
+    check_judged,
+    dataset_of_bundle,
+    fitted_on,
+    was_refit,
+)
 from recsys.config.schema_baselines import BaselinesConfig
 from recsys.data import PreparedDataset, read_prepared
 from recsys.evaluation import (
@@ -65,7 +71,7 @@ def compare_baselines(config: BaselinesConfig, compared: Compared) -> Comparison
     dataset = compared.dataset
     training = Interactions.of([dataset.train], num_items=dataset.num_items, clock=dataset.clock)
     score = _validation_score(config, dataset)
-    known, fitted_on = _known(config, dataset, training)
+    known, learnt_from = _known(config, dataset, training)
     rankers: dict[str, Ranker] = {}
     details: dict[str, dict[str, Any]] = {}
     skipped: dict[str, str] = {}
@@ -77,10 +83,15 @@ def compare_baselines(config: BaselinesConfig, compared: Compared) -> Comparison
             continue
         chosen = choose(options, training, score)
         rankers[name] = chosen.option.fit(known)
-        details[name] = _details(chosen, config.validate_at) | {"fitted_on": fitted_on}
+        details[name] = _details(chosen, config.validate_at) | {"fitted_on": learnt_from}
     evaluation, bundle, model, reads = config.evaluation, compared.bundle, None, None
     if bundle is not None:
-        details["model"] = {"bundle": str(bundle.path), "bundle_id": bundle.bundle_id}
+        details["model"] = {
+            "bundle": str(bundle.path),
+            "bundle_id": bundle.bundle_id,
+            "fitted_on": fitted_on(refit=was_refit(bundle)),
+        }
+        dataset = as_trained_on(bundle, dataset)  # all is chosen: what counts now is the model's
         embed = partial(embed_queries, bundle.model)
         model = partial(rank_by_vectors, embed, bundle.index.exact, bonus=bonus_of(bundle.model))
         reads = partial(known_to_model, bundle.model)
@@ -117,10 +128,10 @@ def _known(
     """Give what the chosen baselines learn from, and its name."""
     at_test = config.evaluation.part == "test" and dataset.test_input is None
     if not (config.refit and at_test and len(dataset.validation)):
-        return training, "training"
+        return training, fitted_on(refit=False)
     parts = [dataset.train, dataset.validation]
     joined = Interactions.of(parts, num_items=dataset.num_items, clock=dataset.clock)
-    return joined, "training and validation"
+    return joined, fitted_on(refit=True)
 
 
 def _details(chosen: Choice[Ranker], k: int) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from recsys.bundle import Bundle, read_bundle
-from recsys.config.schema_stages import EvaluateConfig
+from recsys.config.schema_stages import EvaluateConfig, TrainConfig
 from recsys.config.schema_training import EvaluationConfig
-from recsys.data import PreparedDataset, read_prepared
+from recsys.data import PreparedDataset, count_validation, read_prepared
 from recsys.evaluation import (
     CatalogueSoftmax,
     Report,
@@ -29,18 +29,21 @@ log = logging.getLogger(__name__)
 
 
 def evaluate_model(
-    config: EvaluationConfig,
-    dataset: PreparedDataset,
-    model: TwoTower,
-    index: FaissIndex,
-    *,
-    seed: int,
+    config: TrainConfig, dataset: PreparedDataset, model: TwoTower, index: FaissIndex
 ) -> Report | None:
-    """Evaluate on the part that is set; None where it is empty."""
-    part = dataset.test if config.part == "test" else dataset.validation
+    """Evaluate a model on the part that is set; None where it is empty.
+
+    Args:
+        config: Of the run that trained the model.
+        dataset: With the training events counted that the model met.
+        model: Both towers.
+        index: Over the vectors of its items.
+    """
+    evaluation, refit = config.evaluation, config.trainer.refit
+    part = dataset.test if evaluation.part == "test" else dataset.validation
     if len(part) == 0:
         return None
-    return _evaluate(config, config.k, dataset, model, index, seed=seed)
+    return _evaluate(evaluation, evaluation.k, dataset, model, index, seed=config.seed, refit=refit)
 
 
 def evaluate_as_set(config: EvaluateConfig) -> Report:
@@ -61,9 +64,14 @@ def evaluate_as_set(config: EvaluateConfig) -> Report:
         )
     bundle = read_bundle(Path(str(config.bundle)))
     check_judged(bundle, config.evaluation)
-    dataset = dataset_of_bundle(bundle, config.dataset_dir)
     return _evaluate(
-        config.evaluation, config.k, dataset, bundle.model, bundle.index, seed=config.seed
+        config.evaluation,
+        config.k,
+        as_trained_on(bundle, dataset_of_bundle(bundle, config.dataset_dir)),
+        bundle.model,
+        bundle.index,
+        seed=config.seed,
+        refit=was_refit(bundle),
     )
 
 
@@ -75,6 +83,7 @@ def _evaluate(
     index: FaissIndex,
     *,
     seed: int,
+    refit: bool,
 ) -> Report:
     vectors, temperature = index.exact.vectors, float(model.temperature().detach())
     softmax = CatalogueSoftmax(vectors, temperature, model.training_dim)
@@ -94,7 +103,8 @@ def _evaluate(
         popularity_alphas=config.popularity_alphas,
         bonus=bonus_of(model),
     )
-    return replace(report, about=report.about | _about_ridge(model) | _about_repeats(model))
+    about = report.about | {"fitted_on": fitted_on(refit=refit)}
+    return replace(report, about=about | _about_ridge(model) | _about_repeats(model))
 
 
 def _about_ridge(model: TwoTower) -> dict[str, Any]:
@@ -134,12 +144,26 @@ def check_judged(bundle: Bundle, evaluation: EvaluationConfig) -> None:
             evaluation.candidates,
             ranked,
         )
-    refit = bundle.config.get("trainer", {}).get("refit", False)
-    if evaluation.part == "validation" and refit:
+    if evaluation.part == "validation" and was_refit(bundle):
         raise ConfigError(
             f"evaluation.part=validation says nothing of the bundle {bundle.path}, which was "
             "trained on the validation part too (trainer.refit=true): take evaluation.part=test."
         )
+
+
+def fitted_on(*, refit: bool) -> str:
+    """Name the parts that a model or a baseline has learnt from."""
+    return "training and validation" if refit else "training"
+
+
+def was_refit(bundle: Bundle) -> bool:
+    """Tell whether `trainer.refit` trained a bundle's model on validation too."""
+    return bool(bundle.config.get("trainer", {}).get("refit", False))
+
+
+def as_trained_on(bundle: Bundle, dataset: PreparedDataset) -> PreparedDataset:
+    """Give a bundle's data set with the training events counted that its model met."""
+    return count_validation(dataset) if was_refit(bundle) else dataset
 
 
 def dataset_of_bundle(bundle: Bundle, dataset_dir: str | None) -> PreparedDataset:

@@ -1,19 +1,21 @@
-"""The bridge from a finished run to the one that trains again, on the validation part too."""
+"""The second training of a run, on the validation part too."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from recsys.config.build import build_run
+import numpy as np
+
+from recsys.config.build import build_checkpoints, build_run
 from recsys.config.build_warm_start import build_start
 from recsys.config.schema_model import ModelConfig
 from recsys.config.schema_stages import TrainConfig
-from recsys.data import PreparedDataset
+from recsys.data import PreparedDataset, count_validation, join_validation
 from recsys.foundations import seed_everything
-from recsys.models import ModelSpec
+from recsys.models import ModelSpec, TwoTower
 from recsys.tracking import NullTracker, Tracker
-from recsys.training import FitResult, TrainingRun
+from recsys.training import FitResult, TrainingRun, fit
 
 log = logging.getLogger(__name__)
 
@@ -29,40 +31,56 @@ class _RefitTracker(NullTracker):
         self._tracker.log_metrics({f"refit_{k}": v for k, v in metrics.items()}, step)
 
 
-def build_refit(
+def fit_again(
     config: TrainConfig,
-    joined: PreparedDataset,
+    dataset: PreparedDataset,
     *,
     chosen: ModelSpec,
     result: FitResult,
     tracker: Tracker,
     run_dir: Path,
-) -> TrainingRun:
-    """Build the second training: a fresh model, for as many epochs as were best, all choices made.
+) -> tuple[TwoTower, PreparedDataset]:
+    """Train a fresh model on both parts, for as many epochs as were best, with all that was chosen.
 
     Args:
-        config: Of the first.
-        joined: What it trains on, as `join_validation` gives it.
+        config: Of the first training.
+        dataset: Of the first training.
         chosen: The first model's specification, with what validation chose.
         result: What the first came to.
         tracker: Of the run.
         run_dir: Of the run; the second one's checkpoints go to `refit` in it.
 
     Returns:
-        The run, whose model has its first values, of `init_from` too.
+        The model, and the data set with the events counted that this model met.
     """
-    folder = run_dir / "refit"
-    trainer = replace(config.trainer, patience=0, refit=False)
-    again = replace(config, model=_settle(config.model, chosen), trainer=trainer)
-    seed_everything(config.seed)  # whatever the first training drew
+    joined = join_validation(dataset)
     log.info(
         "training again, on training and validation together: %d events, %d epochs",
         len(joined.train),
         result.best_epoch,
     )
+    run = _build(config, joined, chosen, tracker, run_dir / "refit")
+    run = replace(run, settings=replace(run.settings, epochs=result.best_epoch))
+    fit(run, resume=config.resume)
+    return run.step.model, count_validation(dataset)
+
+
+def _build(
+    config: TrainConfig,
+    joined: PreparedDataset,
+    chosen: ModelSpec,
+    tracker: Tracker,
+    folder: Path,
+) -> TrainingRun:
+    """Build the second training, whose model has its first values, of `init_from` too."""
+    trainer = replace(config.trainer, patience=0, refit=False)
+    again = replace(config, model=_settle(config.model, chosen), trainer=trainer)
+    seed_everything(config.seed)  # whatever the first training drew
     run = build_run(again, joined, _RefitTracker(tracker), folder)
-    build_start(again, folder).begin(run, joined)
-    return replace(run, settings=replace(run.settings, epochs=result.best_epoch))
+    nobody = joined.test.take(np.zeros(0, np.int64))  # where it starts was measured before
+    build_start(again, folder).begin(run, replace(joined, test=nobody))
+    # What was chosen after an epoch shapes no step, and more epochs may choose otherwise.
+    return replace(run, store=build_checkpoints(config, joined, folder))
 
 
 def _settle(model: ModelConfig, chosen: ModelSpec) -> ModelConfig:

@@ -11,7 +11,6 @@ from recsys.bundle import Bundle, read_bundle
 from recsys.config.build import build_model_spec
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import TrainConfig
-from recsys.config.schema_training import EvaluationConfig
 from recsys.data import PreparedDataset
 from recsys.evaluation import (
     Resampling,
@@ -57,7 +56,7 @@ def build_start(config: TrainConfig, run_dir: Path) -> Start:
     """
     if config.init_from is None:
         return FreshStart()
-    measure = partial(_measure, config.evaluation, config.seed)
+    measure = partial(_measure, config)
     evaluation, folder = config.evaluation, run_dir / "warm_start"
     resampling = Resampling(config.seed, evaluation.num_bootstrap, evaluation.confidence)
     if config.resume and CheckpointStore(run_dir / "checkpoints", {}, "").has_last:
@@ -92,12 +91,12 @@ def check_same_make(config: TrainConfig, bundle: Bundle) -> None:
             )
 
 
-def _measure(
-    config: EvaluationConfig, seed: int, model: TwoTower, dataset: PreparedDataset
-) -> dict[str, pa.Table]:
-    """Rank all candidates exactly, for the users of each part that has some."""
+def _measure(config: TrainConfig, model: TwoTower, dataset: PreparedDataset) -> dict[str, pa.Table]:
+    """Rank all candidates exactly, for the users of each part that has some and judges."""
     vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
-    parts = {"validation": dataset.validation, "test": dataset.test}
+    parts = {"test": dataset.test}
+    if not config.trainer.refit:  # else it is trained on
+        parts = {"validation": dataset.validation} | parts
     return {
         part: evaluate_retrieval(
             dataset,
@@ -106,10 +105,10 @@ def _measure(
             reads=partial(known_to_model, model),
             exact=ExactIndex(vectors),
             approximate=None,
-            ks=config.k,
-            seed=seed,
+            ks=config.evaluation.k,
+            seed=config.seed,
             num_resamples=1,  # the values of each user are wanted, not their mean
-            level=config.confidence,
+            level=config.evaluation.confidence,
             bonus=bonus_of(model),
         ).per_user
         for part, events in parts.items()

@@ -19,7 +19,7 @@ from recsys.data.feature_tokens import (
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
-from recsys.data.joined_parts import join_validation
+from recsys.data.joined_parts import check_joins, count_validation, join_validation
 from recsys.data.ml100k import Ml100k, fetch_ml100k
 from recsys.data.prepare import prepare_dataset
 from recsys.data.profile_batches import ProfileBatches
@@ -71,8 +71,10 @@ __all__ = [
     "TrainingBatch",
     "TrainingBatches",
     "Vocabulary",
+    "check_joins",
     "consecutive_pairs",
     "count_tokens",
+    "count_validation",
     "entities_from_table",
     "fetch_ml100k",
     "find_sources",

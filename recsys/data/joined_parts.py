@@ -10,21 +10,12 @@ from recsys.data.events import Events
 from recsys.foundations import DataError
 
 
-def join_validation(dataset: PreparedDataset) -> PreparedDataset:
-    """Put the validation part into the training part.
-
-    Users and items keep their rows. Events of users without training events and of items that are
-    no candidates stay out, for the model has no rows for them.
-
-    Args:
-        dataset: Whose validation users are users of the training part.
-
-    Returns:
-        The same data set with an empty validation part. In the training part events stand by user,
-        then by time, and among events of one time those of training first.
+def check_joins(dataset: PreparedDataset) -> None:
+    """Check that the validation part has something to add to the training part.
 
     Raises:
-        DataError: The split holds validation users out, or the validation part is empty.
+        DataError: The split holds validation users out, or the validation part holds no event of a
+            user with training events and of a candidate.
     """
     if dataset.validation_input is not None:
         raise DataError(
@@ -36,16 +27,57 @@ def join_validation(dataset: PreparedDataset) -> PreparedDataset:
             f"trainer.refit=true trains on the validation part too, and that of {dataset.path} is "
             "empty: take a split with a validation part, or trainer.refit=false."
         )
-    added = dataset.validation
-    kept = (added.users < dataset.num_users) & (added.items < dataset.num_items)
-    added = added.take(np.flatnonzero(kept))
+    if len(_added(dataset)) == 0:
+        raise DataError(
+            f"trainer.refit=true trains on the validation part too, and that of {dataset.path} "
+            "holds none of training's users, or none of its items: take another split, or "
+            "trainer.refit=false."
+        )
+
+
+def join_validation(dataset: PreparedDataset) -> PreparedDataset:
+    """Put the validation part into the training part, for a model to be trained on.
+
+    Users and items keep their rows. Events of users without training events and of items that are
+    no candidates go, for the model has no rows for them.
+
+    Args:
+        dataset: Whose validation users are users of the training part.
+
+    Returns:
+        The same data set with an empty validation part. In the training part events stand by user,
+        then by time, and among events of one time those of training first.
+
+    Raises:
+        DataError: As `check_joins`.
+    """
+    check_joins(dataset)
+    return replace(
+        count_validation(dataset),
+        train=_join(dataset.train, _added(dataset)),
+        validation=dataset.validation.take(np.zeros(0, np.int64)),
+    )
+
+
+def count_validation(dataset: PreparedDataset) -> PreparedDataset:
+    """Count as training events what `join_validation` adds to them; leave the parts as they are.
+
+    So a data set says what a model knows that was trained on both: how popular items are, and which
+    are cold. Histories of users without training events stay, too.
+    """
+    added = _added(dataset)
     return replace(
         dataset,
         users=_count_more(dataset.users, added.users),
         items=_count_more(dataset.items, added.items),
-        train=_join(dataset.train, added),
-        validation=dataset.validation.take(np.zeros(0, np.int64)),
     )
+
+
+def _added(dataset: PreparedDataset) -> Events:
+    """Give the validation events for which a model has rows."""
+    events = dataset.validation
+    kept = (events.users < dataset.num_users) & (events.items < dataset.num_items)
+    return events.take(np.flatnonzero(kept))
 
 
 def _count_more(entities: Entities, rows: NDArray[np.int64]) -> Entities:

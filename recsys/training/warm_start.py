@@ -164,12 +164,16 @@ class WarmStart:
     def compare(
         self, model: TwoTower, dataset: PreparedDataset, report: Report | None
     ) -> Report | None:
-        """Measure the trained model as it was measured before, and add both to the report."""
+        """Measure the trained model as it was measured before, and add both to the report.
+
+        A part that is empty now, as it went into training, is not compared.
+        """
         point = self._known()
         if report is None:
             return None
         after = self._measure(model, dataset)
-        found = compare_before_after(point.before, after, self._resampling)
+        before = {part: table for part, table in point.before.items() if part in after}
+        found = compare_before_after(before, after, self._resampling)
         return replace(
             report,
             warm_start=WarmStartReport(

@@ -15,6 +15,7 @@ from recsys.data import (
     FeatureTable,
     PreparedDataset,
     Vocabulary,
+    count_validation,
     join_validation,
 )
 from recsys.foundations import DataError
@@ -82,6 +83,15 @@ def test_both_parts_are_one_by_user_and_time_and_counts_say_so() -> None:
     assert (joined.num_users, joined.num_items, joined.fingerprint) == (2, 3, "f")
 
 
+def test_events_are_counted_where_the_parts_stay_as_they_are() -> None:
+    apart = dataset(events(TRAIN), events(VALIDATION))
+    counted = count_validation(apart)
+    assert counted.users.counts.tolist() == [4, 2, 0]
+    assert counted.items.counts.tolist() == [2, 1, 3, 0]
+    assert counted.train is apart.train
+    assert counted.validation is apart.validation  # a history of the user without a row, too
+
+
 def test_the_context_goes_with_its_event() -> None:
     joined = join_validation(dataset(events(TRAIN), events(VALIDATION))).train
     alone = events([(0, 0, 1), (0, 2, 3), (0, 1, 5), (0, 2, 5), (1, 2, 4), (1, 0, 4)])
@@ -103,6 +113,9 @@ def test_a_part_without_weights_has_ones_and_without_times_comes_in_its_turn() -
 def test_nothing_to_add_is_said() -> None:
     with pytest.raises(DataError, match="is empty"):
         join_validation(dataset(events(TRAIN), events([])))
+    strangers = events([(2, 0, 1), (0, 3, 2)])  # a user without a row, an item that is none
+    with pytest.raises(DataError, match="holds none of training's users, or none of its items"):
+        join_validation(dataset(events(TRAIN), strangers))
     held_out = replace(dataset(events(TRAIN), events(VALIDATION)), validation_input=events([]))
     with pytest.raises(DataError, match="holds validation users out"):
         join_validation(held_out)

@@ -82,6 +82,11 @@ def run(settings: dict[str, Any], folder: Path) -> Path:
     return train(compose_config("train", TrainConfig, settings | {"run_dir": str(folder)}), folder)
 
 
+def report_of(folder: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return report
+
+
 def epochs_of(folder: Path) -> list[dict[str, float]]:
     state = json.loads((folder / "checkpoints" / "last" / "state.json").read_text())
     records: list[dict[str, float]] = state["position"]["records"]
@@ -129,8 +134,31 @@ def test_the_bundle_knows_what_was_chosen_and_holds_the_second_model(
     bundle = read_bundle(refitted / "bundle")
     assert bundle.model.spec == without.model.spec
     assert not np.array_equal(bundle.item_vectors, without.item_vectors)
-    report = json.loads((refitted / "report.json").read_text())
-    assert report["counts"]["num_users"] == 60
+    assert report_of(refitted)["counts"]["num_users"] == 60
+    assert report_of(refitted)["about"]["fitted_on"] == "training and validation"
+    assert report_of(tmp_path / "without")["about"]["fitted_on"] == "training"
+
+
+def test_popularity_counts_all_that_the_model_met_in_training_and_in_a_later_evaluation(
+    refitted: Path, given: dict[str, Any], tmp_path: Path
+) -> None:
+    bundle = read_bundle(refitted / "bundle")
+    both = pd.read_parquet(given["dataset.train"].replace("train", "both"))
+    counts = both.item_id.value_counts()
+    for row, item in enumerate(bundle.items.vocabulary.ids.to_pylist()):
+        assert bundle.items.counts[row] == counts[item]
+    settings = {
+        "bundle": str(refitted / "bundle"),
+        "run_dir": str(tmp_path),
+        "evaluation.num_bootstrap": 20,
+        "evaluation.popularity_alphas": [],
+        "k": [1, 5, 10],
+        "tracking": "none",
+    }
+    report = score(compose_config("evaluate", EvaluateConfig, settings)).to_json()
+    first = report_of(refitted)
+    for key in ("about", "metrics", "popularity", "slices"):
+        assert json.loads(json.dumps(report[key])) == first[key]
 
 
 def test_a_run_that_goes_on_after_its_first_training_ends_with_the_same_bytes(
@@ -142,6 +170,41 @@ def test_a_run_that_goes_on_after_its_first_training_ends_with_the_same_bytes(
     assert read_bundle(bundle).bundle_id == read_bundle(refitted / "bundle").bundle_id
     again = run(given | {"trainer.refit": True, "resume": True}, folder)
     assert read_bundle(again).bundle_id == read_bundle(refitted / "bundle").bundle_id
+
+
+def test_more_epochs_may_choose_otherwise_and_the_second_training_goes_on(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = given | {
+        "trainer.refit": True,
+        "optimizer.schedule": "constant",
+        "optimizer.learning_rate": 0.05,
+        "model.item_bias": False,
+        "model.item_bias_start": "zero",
+        "model.ridge.scale": [0.01, 0.1, 0.5, 2, 8],
+        "model.repeats.weight": [0, 0.1, 0.5, 2],
+    }
+    straight = run(settings | {"trainer.epochs": 6}, tmp_path / "straight")
+    one = read_bundle(run(settings | {"trainer.epochs": 1}, tmp_path / "twice")).model.spec
+    more = run(settings | {"trainer.epochs": 6, "resume": True}, tmp_path / "twice")
+    assert len(epochs_of(tmp_path / "straight" / "refit")) > 1
+    assert one != read_bundle(straight).model.spec == read_bundle(more).model.spec
+    for name in ("model.safetensors", "item_vectors.npy"):
+        assert (more / name).read_bytes() == (straight / name).read_bytes()
+
+
+def test_a_warm_start_is_compared_on_the_part_that_was_not_trained_on(
+    refitted: Path, given: dict[str, Any], tmp_path: Path
+) -> None:
+    older = {"init_from": str(refitted / "bundle"), "trainer.epochs": 1}
+    run(given | older | {"trainer.refit": True}, tmp_path / "refit")
+    again = report_of(tmp_path / "refit")["warm_start"]
+    assert set(again["before"]) == set(again["after"]) == set(again["difference"]) == {"test"}
+    run(given | older, tmp_path / "once")
+    once = report_of(tmp_path / "once")["warm_start"]
+    assert set(once["after"]) == {"validation", "test"}
+    run(given | older | {"trainer.refit": True, "resume": True}, tmp_path / "once")
+    assert report_of(tmp_path / "once")["warm_start"] == again
 
 
 def test_it_is_not_judged_by_what_it_learnt_from(refitted: Path, given: dict[str, Any]) -> None:
