@@ -18,7 +18,7 @@ from recsys.foundations import (
 )
 
 FORMAT = "recsys-bundle"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 METRIC = "inner_product"
 MANIFEST = "manifest.json"
 FILES = frozenset(
@@ -85,7 +85,8 @@ def read_manifest(folder: Path, *, verify: bool) -> dict[str, Any]:
     version = manifest.get("format_version")
     if version != FORMAT_VERSION:
         raise FormatError(
-            f"{where} has the format version {version!r}; this release reads {FORMAT_VERSION}."
+            f"{where} has the format version {version!r}; this release reads {FORMAT_VERSION}: "
+            "train the model again, or use the release that wrote the bundle."
         )
     if manifest.get("manifest_sha256") != _own_hash(manifest):
         raise FormatError(f"{where} is damaged: its SHA-256 is not that of its content.")

@@ -6,9 +6,6 @@ from typing import Any, Self, get_args, get_origin
 from recsys.foundations import ConfigError, FormatError
 from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
 
-# What a specification meant that was written when there was no such thing yet.
-_BEFORE_REPEATS = {"repeats_weight": 0.0, "repeats_decay": 1.0}
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
@@ -129,7 +126,7 @@ class ModelSpec:
         towers = {"user_tower": UserTowerSpec, "item_tower": ItemTowerSpec}
         try:
             parts = {name: kind(**_typed(kind, value[name])) for name, kind in towers.items()}
-            return cls(**_typed(cls, {**_BEFORE_REPEATS, **value, **parts}))
+            return cls(**_typed(cls, {**value, **parts}))
         except (TypeError, KeyError, ConfigError) as error:
             raise FormatError(f"The model's specification is damaged: {error}") from error
 

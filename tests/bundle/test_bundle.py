@@ -147,14 +147,14 @@ def test_damage_is_refused_even_where_hashes_are_not_compared(
         read_bundle(path, verify=False)
 
 
-@pytest.mark.parametrize("version", [1, 99])
+@pytest.mark.parametrize("version", [1, 2, 99])
 def test_another_version_is_refused_by_number(make_bundle: MakeBundle, version: int) -> None:
-    # Version 1 knew nothing of when the items of a history were met.
+    # Versions 1 and 2 knew nothing of the times of histories, and of repeats.
     path = make_bundle() / "manifest.json"
     manifest = json.loads(path.read_text())
-    assert manifest["format_version"] == 2
+    assert manifest["format_version"] == 3
     path.write_text(json.dumps(manifest | {"format_version": version}))
-    with pytest.raises(FormatError, match=f"format version {version}; this release reads 2"):
+    with pytest.raises(FormatError, match=f"format version {version}; this release reads 3: train"):
         read_bundle(path.parent)
 
 

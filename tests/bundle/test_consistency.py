@@ -25,7 +25,7 @@ def sign(path: Path, **changes: Any) -> None:
         "files": {name: facts["sha256"] for name, facts in files.items()},
         "metric": "inner_product",
         "format": "recsys-bundle",
-        "format_version": 2,
+        "format_version": 3,
     }
     manifest |= {"files": files, "bundle_id": sha256_text(canonical_json(content)), **changes}
     del manifest["manifest_sha256"]

@@ -102,11 +102,12 @@ def test_values_out_of_range_are_refused(changes: dict[str, float], message: str
         replace(spec, user_tower=UserTowerSpec(history="none"), repeats_weight=2.0)
 
 
-def test_a_specification_from_before_there_were_repeats_has_none() -> None:
+def test_a_specification_survives_json_and_is_refused_without_repeats() -> None:
     spec = ModelSpec(repeats_weight=3.0, repeats_decay=0.9)
     plain = json.loads(json.dumps(spec.to_json()))
     assert ModelSpec.from_json(plain) == spec
     older = {name: x for name, x in plain.items() if not name.startswith("repeats_")}
-    assert ModelSpec.from_json(older) == replace(spec, repeats_weight=0.0, repeats_decay=1.0)
+    with pytest.raises(FormatError, match="`repeats_weight` is missing"):
+        ModelSpec.from_json(older)
     with pytest.raises(FormatError, match="repeats_weight"):
         ModelSpec.from_json(plain | {"repeats_weight": "much"})
