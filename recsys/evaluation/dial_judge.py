@@ -19,6 +19,7 @@ from recsys.evaluation.estimates import (
     values_of,
 )
 from recsys.evaluation.measures import ListJudge
+from recsys.evaluation.popularity import choose_lists
 from recsys.evaluation.queries import EvaluationQueries
 from recsys.foundations import Ragged
 from recsys.index import OwnItems, PopularityDial, search_with_bonus
@@ -96,7 +97,7 @@ class DialJudge:
             if alpha != 0:
                 search = partial(self._dial.search, alpha=alpha)
                 hits = search_with_bonus(search, vectors, self._k, own, exclude=exclude)
-                lists = _chosen(hits.lists, plain, unknown)
+                lists = choose_lists(hits.lists, plain, unknown)
             percentile = mean_popularity_at_k(lists, self._percentiles, self._k)
             judge.add(
                 top_k(lists, self._k),
@@ -122,12 +123,3 @@ class DialJudge:
             )
             for alpha in self._judges
         ]
-
-
-def _chosen(first: Ragged, second: Ragged, use_second: NDArray[np.bool_]) -> Ragged:
-    """Take list b of the second where told so, else of the first."""
-    both = Ragged(
-        np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
-        np.concatenate([first.rows, second.rows]),
-    )
-    return both.take(np.arange(len(first)) + len(first) * use_second)

@@ -15,11 +15,12 @@ from recsys.evaluation.estimates import Resampling
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import check_ks, measure_lists, shown_k
 from recsys.evaluation.own_items import Bonus, own_items
+from recsys.evaluation.popularity import PopularityList, choose_lists
 from recsys.evaluation.queries import EvaluationQueries, Reads, build_queries
 from recsys.evaluation.report import Report
 from recsys.evaluation.retrieval_report import retrieval_report
 from recsys.evaluation.systems import Systems
-from recsys.foundations import ArgumentError, DataError, Progress
+from recsys.foundations import ArgumentError, DataError, Progress, Ragged
 from recsys.index import Index, PopularityDial, search_with_bonus
 from recsys.metrics import log_popularity
 
@@ -119,6 +120,7 @@ def quick_metrics(
     softmax: CatalogueSoftmax | None = None,
     ranked: RankedCandidates | None = None,
     bonus: Bonus | None = None,
+    popular: PopularityList | None = None,
 ) -> dict[str, float]:
     """Compute the means alone, as a training loop wants them after an epoch.
 
@@ -131,6 +133,8 @@ def quick_metrics(
         softmax: What the likelihood is that of; None: it is not computed.
         ranked: What is ranked; None: all candidates.
         bonus: As for `evaluate_retrieval`.
+        popular: What those get of whom nothing is known, as in `evaluate_retrieval`; None: the
+            model ranks for all.
 
     Returns:
         `recall_at_10` and so on -> mean over the queries; empty without any query. With `softmax`
@@ -150,7 +154,8 @@ def quick_metrics(
         vectors = embed(block)
         if likelihood is not None:
             likelihood.add(block, vectors)
-        asked, exclude = judged.queries, judged.queries.seen if exclude_seen else None
+        asked = judged.queries
+        exclude = asked.seen if exclude_seen else Ragged.empty(len(asked))
         hits = search_with_bonus(
             exact.search,
             vectors[judged.places],
@@ -159,7 +164,10 @@ def quick_metrics(
             exclude=exclude,
             allowed=ranked.rows,
         )
-        for name, values in measure_lists(hits.lists, asked.truth, ks).items():
+        lists, unknown = hits.lists, asked.nothing_known()
+        if popular is not None and unknown.any():
+            lists = choose_lists(lists, popular.top(max(ks), exclude), unknown)
+        for name, values in measure_lists(lists, asked.truth, ks).items():
             totals[name] = totals.get(name, 0.0) + float(values.sum())
         num_judged += len(judged)
     means = {name: total / num_judged for name, total in totals.items() if num_judged}

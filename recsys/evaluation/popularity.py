@@ -56,3 +56,12 @@ class PopularityList:
         there = free < len(self.order)
         offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int64)
         return Ragged(offsets, self.order[free[there]])
+
+
+def choose_lists(first: Ragged, second: Ragged, use_second: NDArray[np.bool_]) -> Ragged:
+    """Take list b of the second where told so, else of the first."""
+    both = Ragged(
+        np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
+        np.concatenate([first.rows, second.rows]),
+    )
+    return both.take(np.arange(len(first)) + len(first) * use_second)

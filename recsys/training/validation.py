@@ -12,11 +12,13 @@ from recsys.evaluation import (
     CatalogueSoftmax,
     Embed,
     EvaluationQueries,
+    PopularityList,
     RankedCandidates,
     bonus_of,
     build_queries,
     choose_candidates,
     embed_queries,
+    known_to_model,
     quick_metrics,
 )
 from recsys.foundations import make_numpy_generator
@@ -34,6 +36,8 @@ _USERS_THAT_CHOOSE = 2000
 
 class Validator:
     """Recall@k and the likelihood of a model on the validation part.
+
+    Users of whom the model reads nothing get popular items, as in `evaluate_retrieval`.
 
     Says in the log which validation events have no likelihood, as their items are no candidates.
 
@@ -69,6 +73,8 @@ class Validator:
             dataset, max_users=max_users, seed=seed, candidates=candidates
         )
         _log_unknown_items(dataset, self._queries)
+        counts = dataset.items.counts[: dataset.num_items]
+        self._popular = PopularityList(counts, self._ranked.rows)
         self._scales = ridge_scales if len(ridge_scales) > 1 and candidates != "cold" else ()
         if len(ridge_scales) > 1 and not self._scales:
             log.info("the ridge part knows nothing of cold items: its first scale is taken")
@@ -110,7 +116,7 @@ class Validator:
         if self._repeats:
             model.set_repeats(*self._choose_repeats(embed, exact, model.history_length))
         metrics = quick_metrics(
-            self._queries,
+            self._queries.read_by(partial(known_to_model, model)),
             embed=embed,
             exact=exact,
             ks=[self.k],
@@ -118,6 +124,7 @@ class Validator:
             softmax=CatalogueSoftmax(vectors, temperature, model.training_dim),
             ranked=self._ranked,
             bonus=bonus_of(model),
+            popular=self._popular,
         )
         names = recall, "log_likelihood", "perplexity", "num_scored_events", "num_unknown_events"
         scores = {name: metrics[name] for name in names if name in metrics}

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,24 @@ def test_validation_is_that_of_a_slow_loop(make_run: MakeRun, dataset: PreparedD
         assert scores[f"recall_at_{k}"] == pytest.approx(recall, abs=1e-12)
         assert scores["log_likelihood"] == pytest.approx(likelihood, abs=1e-5)
         assert scores["perplexity"] == pytest.approx(np.exp(-likelihood), rel=1e-5)
+
+
+def test_users_of_whom_the_model_reads_nothing_get_popular_items(
+    make_run: MakeRun, dataset: PreparedDataset
+) -> None:
+    run = make_run(epochs=1)
+    fit(run, resume=False)
+    num_known, part = 27, dataset.validation
+    left = np.flatnonzero(dataset.train.users < num_known)
+    less = replace(dataset, num_users=num_known, train=dataset.train.take(left))
+    assert len(part) == len(np.unique(part.users)) == 40  # one event each
+    popular = np.argsort(-dataset.items.counts[: dataset.num_items], kind="stable")[:5]
+    found = np.isin(part.items[part.users >= num_known], popular).sum()
+    asked = replace(dataset, validation=part.take(np.flatnonzero(part.users < num_known)))
+    expected = (slow_scores(run, asked, 5)[0] * num_known + found) / 40
+    scores = Validator(less, k=5, max_users=None, seed=0).measure(run.step.model)
+    assert scores["recall_at_5"] == pytest.approx(expected, abs=1e-12)
+    assert scores["recall_at_5"] != pytest.approx(slow_scores(run, less, 5)[0])
 
 
 def test_events_of_items_that_are_no_candidates_are_named_and_counted(
