@@ -1,18 +1,23 @@
 """Keys that an experiment sets for a choice which the command line replaced by another."""
 
 import contextlib
+import inspect
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.config_store import ConfigNode, ConfigStore
 from hydra.core.default_element import ConfigDefault, GroupDefault, ResultDefault
 from omegaconf import DictConfig, OmegaConf
 
+from recsys.foundations import ConfigError
+
 log = logging.getLogger(__name__)
 
 _COMPOSE = "_compose_config_from_defaults_list"
+_ARGUMENTS = ["self", "defaults", "repo"]
 _said: set[str] = set()  # a command composes its settings more than once
 
 
@@ -24,19 +29,34 @@ def without_keys_of_replaced_choices() -> Iterator[None]:
     that the experiment sets of its own loss and that the other one lacks are left out, with a
     warning that names them. A key that the experiment's own choice lacks is refused as ever, and
     so is one on the command line.
+
+    Raises:
+        ConfigError: Hydra is a release that composes in another way.
     """
-    compose = getattr(ConfigLoaderImpl, _COMPOSE)
+    compose = _hydras_own()
 
     # Hydra has no hook between the choice of the files and their merging, which refuses the keys.
     def leave_out_and_compose(self: Any, defaults: list[ResultDefault], repo: Any) -> DictConfig:
         _leave_out(defaults, repo)
-        return compose(self, defaults=defaults, repo=repo)  # type: ignore[no-any-return]
+        composed: DictConfig = compose(self, defaults=defaults, repo=repo)
+        return composed
 
     setattr(ConfigLoaderImpl, _COMPOSE, leave_out_and_compose)
     try:
         yield
     finally:
         setattr(ConfigLoaderImpl, _COMPOSE, compose)
+
+
+def _hydras_own() -> Callable[..., Any]:
+    """Give what Hydra composes with, which is private to it; another release may lack it."""
+    found: Callable[..., Any] | None = getattr(ConfigLoaderImpl, _COMPOSE, None)
+    if found is None or list(inspect.signature(found).parameters) != _ARGUMENTS:
+        raise ConfigError(
+            f"hydra-core {hydra.__version__} composes settings in another way than 1.3 does: "
+            "pip install 'hydra-core>=1.3,<1.4'."
+        )
+    return found
 
 
 def _leave_out(defaults: list[ResultDefault], repo: Any) -> None:

@@ -1,6 +1,7 @@
 """An experiment whose choice the command line replaces: its keys of that choice go with it."""
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hydra import compose, initialize_config_module
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from omegaconf import DictConfig
 
+from pipelines.train import main
 from recsys.config import TrainConfig, compose_config, register_schemas, to_plain
 from recsys.config.composition import explain
 from recsys.config.replaced_choices import without_keys_of_replaced_choices
@@ -98,6 +100,32 @@ def test_hydra_is_left_as_it_was() -> None:
     with without_keys_of_replaced_choices():
         assert before is not ConfigLoaderImpl._compose_config_from_defaults_list
     assert before is ConfigLoaderImpl._compose_config_from_defaults_list
+
+
+def test_hydra_is_left_as_it_was_after_an_error_too() -> None:
+    before = ConfigLoaderImpl._compose_config_from_defaults_list
+    with pytest.raises(KeyError, match="mine"), without_keys_of_replaced_choices():
+        raise KeyError("mine")
+    assert before is ConfigLoaderImpl._compose_config_from_defaults_list
+
+
+@pytest.mark.parametrize("release", ["without", "with other arguments"])
+def test_a_release_of_hydra_that_composes_otherwise_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], release: str
+) -> None:
+    name = "_compose_config_from_defaults_list"
+    if release == "without":
+        monkeypatch.delattr(ConfigLoaderImpl, name)
+    else:
+        monkeypatch.setattr(ConfigLoaderImpl, name, lambda self, tree: None)
+    words = r"^hydra-core 1\.3\.\d+ composes settings in another way .* 'hydra-core>=1\.3,<1\.4'"
+    with pytest.raises(ConfigError, match=words):
+        compose_config("train", TrainConfig, {})
+    monkeypatch.setattr("sys.argv", ["recsys train", "--cfg", "job"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert re.match(rf"recsys: error: {words[1:]}", capsys.readouterr().err)
 
 
 def composed(folder: Path, overrides: list[str]) -> DictConfig:
