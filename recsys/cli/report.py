@@ -107,8 +107,13 @@ def _system_error(error: Exception) -> int | None:
 
 
 def _is_memory(error: Exception) -> bool:
-    """Tell whether memory ran out: NumPy, Arrow and Python say so by type, torch by words."""
-    words = ("can't allocate memory", "out of memory")
+    """Tell whether memory ran out: NumPy, Arrow and Python say so by type, or else by words."""
+    words = (
+        "can't allocate memory",
+        "out of memory",
+        "storage size calculation overflowed",  # torch: more bytes than 64 bits count
+        "array is too big",  # NumPy, likewise
+    )
     return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(w in str(error).lower() for w in words)
+        isinstance(error, RuntimeError | ValueError) and any(w in str(error).lower() for w in words)
     )

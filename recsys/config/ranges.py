@@ -31,6 +31,12 @@ def between(key: str, value: float, low: float, high: float) -> None:
         raise ConfigError(f"{key} must lie between {low:g} and {high:g}, got {value}.")
 
 
+def within(key: str, value: float, least: float, most: float) -> None:
+    """Check that a number lies between two bounds, either of which it may be."""
+    if not least <= value <= most:
+        raise ConfigError(f"{key} must be from {least:g} to {most:,.12g}, got {value}.")
+
+
 def numbers(key: str, value: Any) -> list[float]:
     """Check a number or a list of some; give them as a list."""
     listed = value if isinstance(value, list) else [value]

@@ -6,10 +6,13 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import above, at_least, between, numbers, one_of, share
+from recsys.config.ranges import above, at_least, between, numbers, one_of, share, within
 from recsys.config.schema_history import UserHistoryConfig
 from recsys.foundations import ConfigError
 from recsys.training import TABLE_OPTIMIZERS, takes_weight_decay
+
+_SMALLEST, _LARGEST = 1e-6, 1e6  # of what multiplies scores or squares, which are float32
+_WIDEST = 65_536  # of a ridge part
 
 
 @dataclass(kw_only=True)
@@ -90,14 +93,15 @@ class RidgeConfig:
     def __post_init__(self) -> None:
         """Check the ranges."""
         dims = numbers("model.ridge.dim", self.dim)
-        if any(dim < 0 or dim % 16 != 0 for dim in dims) or (len(dims) > 1 and 0 in dims):
+        wrong = any(not 0 <= dim <= _WIDEST or dim % 16 != 0 for dim in dims)
+        if wrong or (len(dims) > 1 and 0 in dims):
             raise ConfigError(
-                "model.ridge.dim must be 0, a multiple of 16 or a list of such multiples, "
-                f"got {self.dim}."
+                f"model.ridge.dim must be 0, a multiple of 16 up to {_WIDEST:,} or a list of such "
+                f"multiples, got {self.dim}."
             )
         for key in ("regularization", "unobserved", "scale"):
             for value in numbers(f"model.ridge.{key}", getattr(self, key)):
-                above(f"model.ridge.{key}", value, 0)
+                within(f"model.ridge.{key}", value, _SMALLEST, _LARGEST)
         at_least("model.ridge.iterations", self.iterations, 1)
 
     @property
@@ -127,7 +131,7 @@ class RepeatsConfig:
     def __post_init__(self) -> None:
         """Check the ranges."""
         for value in numbers("model.repeats.weight", self.weight):
-            at_least("model.repeats.weight", value, 0)
+            within("model.repeats.weight", value, 0, _LARGEST)
         for value in numbers("model.repeats.decay", self.decay):
             if not 0 < value <= 1:
                 raise ConfigError(

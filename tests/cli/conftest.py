@@ -57,6 +57,8 @@ def main(tree):
         case "ours": raise RuntimeError("a fault of ours")
         case "memory": raise MemoryError("Unable to allocate 9 TiB")
         case "torch memory": raise RuntimeError("CPUAllocator: can't allocate memory: x")
+        case "torch size": raise RuntimeError("Storage size calculation overflowed: x")
+        case "numpy size": raise ValueError("array is too big; x")
         case "disk": raise OSError(28, "No space left on device", "/full/file")
         case "seed":
             if settings.seed == 1: raise DataError("seed 1 is unlucky.")

@@ -170,6 +170,15 @@ def test_quoted_values_and_settings_of_the_user_are_taken(folder: Path) -> None:
             "out of memory; ask for smaller batches or blocks. "
             "CPUAllocator: can't allocate memory: x",
         ),
+        (
+            "torch size",
+            "out of memory; ask for smaller batches or blocks. "
+            "Storage size calculation overflowed: x",
+        ),
+        (
+            "numpy size",
+            "out of memory; ask for smaller batches or blocks. array is too big; x",
+        ),
         ("disk", "No space left on device: /full/file."),
     ],
 )

@@ -112,14 +112,25 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         (
             {"model.ridge.dim": [16, 24]},
-            "model.ridge.dim must be 0, a multiple of 16 or a list of such multiples, "
+            "model.ridge.dim must be 0, a multiple of 16 up to 65,536 or a list of such multiples, "
             "got [16, 24].",
         ),
         ({"model.ridge.dim": [0, 16]}, "a list of such multiples, got [0, 16]."),
         ({"model.ridge.dim": -16}, "a list of such multiples, got -16."),
-        ({"model.ridge.scale": [5, -1]}, "model.ridge.scale must be above 0, got -1.0."),
-        ({"model.ridge.unobserved": [0.1, 0]}, "model.ridge.unobserved must be above 0, got 0.0."),
-        ({"model.repeats.weight": [0, -1]}, "model.repeats.weight must be at least 0, got -1.0."),
+        ({"model.ridge.dim": 65_552}, "a list of such multiples, got 65552."),
+        ({"model.ridge.dim": 1e30}, "a list of such multiples, got 1e+30."),
+        (
+            {"model.ridge.scale": [5, -1]},
+            "model.ridge.scale must be from 1e-06 to 1,000,000, got -1.0.",
+        ),
+        ({"model.ridge.scale": 3e38}, "model.ridge.scale must be from 1e-06 to 1,000,000, got"),
+        ({"model.ridge.unobserved": [0.1, 0]}, "model.ridge.unobserved must be from 1e-06 to"),
+        ({"model.ridge.regularization": 1e-38}, "model.ridge.regularization must be from 1e-06 to"),
+        (
+            {"model.repeats.weight": [0, -1]},
+            "model.repeats.weight must be from 0 to 1,000,000, got -1.0.",
+        ),
+        ({"model.repeats.weight": 3e38}, "model.repeats.weight must be from 0 to 1,000,000, got"),
         (
             {"model.repeats.weight": "some"},
             "model.repeats.weight must be a number or a list of some, got 'some'.",
