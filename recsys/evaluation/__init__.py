@@ -1,7 +1,6 @@
 """From a model and an index, or from ranked lists, to a report."""
 
 from recsys.evaluation.candidates import RankedCandidates, choose_candidates
-from recsys.evaluation.choice_measure import choice_k, choice_ndcg
 from recsys.evaluation.compare import compare_reports
 from recsys.evaluation.compare_rankers import compare_rankers
 from recsys.evaluation.comparison import Comparison
@@ -59,8 +58,6 @@ __all__ = [
     "WarmStartReport",
     "bonus_of",
     "build_queries",
-    "choice_k",
-    "choice_ndcg",
     "choose_candidates",
     "compare_before_after",
     "compare_rankers",

@@ -16,6 +16,7 @@ from recsys.foundations import DataError, check_choice
 CANDIDATE_RULES = ("all", "cold")
 
 _QUERIES_AT_ONCE = 512
+_CHOICE_K = 100
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,15 @@ class RankedCandidates:
     rule: str
     rows: NDArray[np.int64] | None
     num: int
+
+    @property
+    def choice_k(self) -> int:
+        """Give the k of the mean NDCG@k that settings of a model are chosen by: 100, or A if less.
+
+        It moves with every relevant candidate of the first hundred, unlike the recall of a short
+        list, and so tells settings apart by a few hundred users.
+        """
+        return min(_CHOICE_K, self.num)
 
     def describe(self) -> str:
         """Say what is ranked."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.evaluation import Embed, EvaluationQueries, RankedCandidates, choice_k
+from recsys.evaluation import Embed, EvaluationQueries, RankedCandidates
 from recsys.foundations import Ragged
 from recsys.index import Index, ScoredCandidates
 from recsys.metrics import ndcg_at_k, num_relevant_of, relevance_of
@@ -89,7 +89,7 @@ def _prepare(
         for decay in decays:
             rows, counts = decayed_counts(asked.histories, decay=decay, length=length)
             logarithms[decay] = np.log1p(counts)
-        vectors, k = embed(block)[judged.places], choice_k(ranked)
+        vectors, k = embed(block)[judged.places], ranked.choice_k
         found = ScoredCandidates.find(exact.search, vectors, k, rows, allowed=ranked.rows)
         lists = Ragged.from_pairs(found.queries, found.rows, found.num_queries)
         relevant = relevance_of(lists, asked.truth).rows

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import torch
 
 from recsys.data import PreparedDataset
-from recsys.evaluation import choice_k
 from recsys.foundations import Progress
 from recsys.models import ItemFactors, RidgePart, pad_histories
 from recsys.training.score_blocks import ndcg_of_scores, score_blocks
@@ -78,7 +77,7 @@ class RidgeJudge:
     @property
     def k(self) -> int:
         """Give the length of the lists: 100, or the number of items where that is less."""
-        return choice_k(self._ranked)
+        return self._ranked.choice_k
 
     def ndcg(self, part: RidgePart) -> float:
         """Compute the mean NDCG@k over the whole catalogue; there must be a user."""

@@ -36,7 +36,7 @@ def choose_ridge_scale(
 ) -> float:
     """Choose the scale with which both parts together have the highest mean NDCG@100.
 
-    It is that of `choice_ndcg` over the whole catalogue, which each part scores but once.
+    The catalogue is ranked whole, and each part scores it but once.
 
     Args:
         scales: At least one.

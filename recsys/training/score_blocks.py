@@ -1,4 +1,4 @@
-"""How well scores rank that are all there: what `choice_ndcg` says, without a search for each.
+"""How well scores rank that are all there, without a search for each setting they come from.
 
 A search scores its candidates anew, so that no rounding enters the order. Where settings are
 compared the order of equals may be any, and the scores of the whole catalogue do.
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recsys.evaluation import EvaluationQueries, RankedCandidates, choice_k
+from recsys.evaluation import EvaluationQueries, RankedCandidates
 from recsys.foundations import Ragged
 from recsys.metrics import ndcg_at_k, num_relevant_of, relevance_of
 
@@ -38,7 +38,7 @@ def ndcg_of_scores(
         exclude_seen: Whether items of a user's history are left out.
     """
     num_items = scores.shape[1]
-    k = choice_k(RankedCandidates("all", None, num_items))
+    k = RankedCandidates("all", None, num_items).choice_k
     if exclude_seen:
         seen = block.seen
         scores[torch.from_numpy(seen.owners()), torch.from_numpy(seen.rows).long()] = -torch.inf

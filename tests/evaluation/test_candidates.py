@@ -24,6 +24,7 @@ from recsys.evaluation import (
     CatalogueSoftmax,
     EvaluationQueries,
     PopularityRanker,
+    RankedCandidates,
     Report,
     Resampling,
     build_queries,
@@ -123,6 +124,11 @@ def slow_recall(dataset: PreparedDataset, scores: NDArray[Any], k: int) -> float
         if relevant:
             values.append(len(relevant & set(order[:k])) / len(relevant))
     return float(np.mean(values))
+
+
+def test_settings_are_chosen_by_lists_of_a_hundred_or_of_all_that_is_ranked() -> None:
+    assert RankedCandidates("all", None, 300).choice_k == 100
+    assert RankedCandidates("cold", np.arange(7), 7).choice_k == 7
 
 
 def test_only_the_cold_candidates_of_the_part_are_ranked(tmp_path: Path) -> None:

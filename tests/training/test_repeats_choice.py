@@ -25,13 +25,12 @@ from recsys.evaluation import (
     RankedCandidates,
     bonus_of,
     build_queries,
-    choice_ndcg,
     embed_queries,
     rank_by_vectors,
 )
 from recsys.foundations import Ragged
-from recsys.index import ExactIndex, Hits, OwnItems
-from recsys.models import Repeats, encode_candidates
+from recsys.index import ExactIndex, Hits
+from recsys.models import encode_candidates
 from recsys.training import Validator, fit
 from recsys.training.repeats_choice import choose_repeats
 
@@ -159,21 +158,6 @@ def test_where_repeats_are_noise_no_bonus_is_chosen_and_where_users_have_habits_
     assert choose(noise, by_popularity(noise), PAIRS) == (0.0, 1.0)
     weight, _ = choose(habits, by_popularity(habits), PAIRS)
     assert weight > 0
-
-
-def test_it_is_the_measure_that_other_settings_are_chosen_by(habits: PreparedDataset) -> None:
-    embed, exact = at_random(habits, 0)
-    queries, ranked = build_queries(habits, "validation"), everything(habits)
-
-    def measured(weight: float, decay: float) -> float:
-        def bonus(block: EvaluationQueries) -> OwnItems:
-            return OwnItems(*Repeats(weight, decay, LENGTH).bonus(block.histories))
-
-        rank = rank_by_vectors(embed, exact, ranked, bonus=bonus if weight else None)
-        return choice_ndcg(queries, rank, exclude_seen=False, ranked=ranked)
-
-    values = [measured(*pair) for pair in PAIRS]
-    assert choose(habits, (embed, exact), PAIRS) == PAIRS[values.index(max(values))]
 
 
 def test_only_what_is_ranked_is_judged(habits: PreparedDataset) -> None:
