@@ -20,6 +20,7 @@ def test_it_is_the_ndcg_of_a_list_of_a_hundred_in_a_slow_loop(
 ) -> None:
     rng = np.random.default_rng(0)
     queries = build_queries(dataset, "validation")
+    # More than one is right.
     chosen = [
         {*queries.truth[place].tolist(), 5} for place in range(len(queries))
     ]  # more than one is right
