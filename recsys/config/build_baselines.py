@@ -126,11 +126,12 @@ def _known(
     config: BaselinesConfig, dataset: PreparedDataset, training: Interactions
 ) -> tuple[Interactions, str]:
     """Give what the chosen baselines learn from, and its name."""
-    at_test = config.evaluation.part == "test" and dataset.test_input is None
+    at_test = config.evaluation.part == "test"
     if not (config.refit and at_test and len(dataset.validation)):
         return training, fitted_on(refit=False)
-    parts = [dataset.train, dataset.validation]
-    joined = Interactions.of(parts, num_items=dataset.num_items, clock=dataset.clock)
+    parts = [dataset.train, dataset.validation_input, dataset.validation]
+    given = [part for part in parts if part is not None]
+    joined = Interactions.of(given, num_items=dataset.num_items, clock=dataset.clock)
     return joined, fitted_on(refit=True)
 
 

@@ -14,14 +14,8 @@ def check_joins(dataset: PreparedDataset) -> None:
     """Check that the validation part has something to add to the training part.
 
     Raises:
-        DataError: The split holds validation users out, or the validation part holds no event of a
-            user with training events and of a candidate.
+        DataError: The validation part holds no event of a candidate.
     """
-    if dataset.validation_input is not None:
-        raise DataError(
-            f"trainer.refit=true trains on the validation part too, but {dataset.path} holds "
-            "validation users out of training: take another split, or trainer.refit=false."
-        )
     if len(dataset.validation) == 0:
         raise DataError(
             f"trainer.refit=true trains on the validation part too, and that of {dataset.path} is "
@@ -30,19 +24,19 @@ def check_joins(dataset: PreparedDataset) -> None:
     if len(_added(dataset)) == 0:
         raise DataError(
             f"trainer.refit=true trains on the validation part too, and that of {dataset.path} "
-            "holds none of training's users, or none of its items: take another split, or "
-            "trainer.refit=false."
+            "holds none of training's items: take another split, or trainer.refit=false."
         )
 
 
 def join_validation(dataset: PreparedDataset) -> PreparedDataset:
     """Put the validation part into the training part, for a model to be trained on.
 
-    Users and items keep their rows. Events of users without training events and of items that are
-    no candidates go, for the model has no rows for them.
+    Users and items keep their rows, and `num_users` and `num_items` stay: new users have rows at or
+    above `num_users`, so that they train histories, and with ids what all unknown users share.
+    Events of items that are no candidates go, for the model has no rows for them.
 
     Args:
-        dataset: Whose validation users are users of the training part.
+        dataset: As it was prepared; the input of held-out validation users joins, too.
 
     Returns:
         The same data set with an empty validation part. In the training part events stand by user,
@@ -56,6 +50,7 @@ def join_validation(dataset: PreparedDataset) -> PreparedDataset:
         count_validation(dataset),
         train=_join(dataset.train, _added(dataset)),
         validation=dataset.validation.take(np.zeros(0, np.int64)),
+        validation_input=None,
     )
 
 
@@ -63,7 +58,7 @@ def count_validation(dataset: PreparedDataset) -> PreparedDataset:
     """Count as training events what `join_validation` adds to them; leave the parts as they are.
 
     So a data set says what a model knows that was trained on both: how popular items are, and which
-    are cold. Histories of users without training events stay, too.
+    are cold.
     """
     added = _added(dataset)
     return replace(
@@ -74,10 +69,11 @@ def count_validation(dataset: PreparedDataset) -> PreparedDataset:
 
 
 def _added(dataset: PreparedDataset) -> Events:
-    """Give the validation events for which a model has rows."""
+    """Give the validation events of candidates, and what was known of held-out users before."""
     events = dataset.validation
-    kept = (events.users < dataset.num_users) & (events.items < dataset.num_items)
-    return events.take(np.flatnonzero(kept))
+    if dataset.validation_input is not None:
+        events = _join(dataset.validation_input, events)
+    return events.take(np.flatnonzero(events.items < dataset.num_items))
 
 
 def _count_more(entities: Entities, rows: NDArray[np.int64]) -> Entities:

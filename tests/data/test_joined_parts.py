@@ -75,10 +75,10 @@ def test_both_parts_are_one_by_user_and_time_and_counts_say_so() -> None:
     joined = join_validation(dataset(events(TRAIN), events(VALIDATION)))
     train = joined.train
     assert train.timestamps is not None
-    expected = [(0, 0, 1), (0, 2, 3), (0, 1, 5), (0, 2, 5), (1, 2, 4), (1, 0, 4)]
+    expected = [(0, 0, 1), (0, 2, 3), (0, 1, 5), (0, 2, 5), (1, 2, 4), (1, 0, 4), (2, 1, 7)]
     assert list(zip(train.users, train.items, train.timestamps, strict=True)) == expected
-    assert joined.users.counts.tolist() == [4, 2, 0]
-    assert joined.items.counts.tolist() == [2, 1, 3, 0]
+    assert joined.users.counts.tolist() == [4, 2, 1]
+    assert joined.items.counts.tolist() == [2, 2, 3, 0]
     assert len(joined.validation) == 0
     assert (joined.num_users, joined.num_items, joined.fingerprint) == (2, 3, "f")
 
@@ -86,36 +86,45 @@ def test_both_parts_are_one_by_user_and_time_and_counts_say_so() -> None:
 def test_events_are_counted_where_the_parts_stay_as_they_are() -> None:
     apart = dataset(events(TRAIN), events(VALIDATION))
     counted = count_validation(apart)
-    assert counted.users.counts.tolist() == [4, 2, 0]
-    assert counted.items.counts.tolist() == [2, 1, 3, 0]
+    assert counted.users.counts.tolist() == [4, 2, 1]
+    assert counted.items.counts.tolist() == [2, 2, 3, 0]
     assert counted.train is apart.train
-    assert counted.validation is apart.validation  # a history of the user without a row, too
+    assert counted.validation is apart.validation
 
 
 def test_the_context_goes_with_its_event() -> None:
     joined = join_validation(dataset(events(TRAIN), events(VALIDATION))).train
-    alone = events([(0, 0, 1), (0, 2, 3), (0, 1, 5), (0, 2, 5), (1, 2, 4), (1, 0, 4)])
+    alone = events([(0, 0, 1), (0, 2, 3), (0, 1, 5), (0, 2, 5), (1, 2, 4), (1, 0, 4), (2, 1, 7)])
     for name, column in alone.context.columns.items():
         found = joined.context.columns[name]
-        for place in range(6):
+        for place in range(7):
             assert np.asarray(found[place]).tolist() == np.asarray(column[place]).tolist()
 
 
 def test_a_part_without_weights_has_ones_and_without_times_comes_in_its_turn() -> None:
     weighted = join_validation(dataset(events(TRAIN, [0.5, 2, 3]), events(VALIDATION))).train
     assert weighted.weights is not None
-    assert weighted.weights.tolist() == [0.5, 1, 2, 1, 3, 1]
+    assert weighted.weights.tolist() == [0.5, 1, 2, 1, 3, 1, 1]
     timeless = join_validation(dataset(events(TRAIN), events(VALIDATION, timed=False))).train
     assert timeless.timestamps is None
-    assert timeless.items.tolist() == [0, 1, 2, 2, 2, 0]
+    assert timeless.items.tolist() == [0, 1, 2, 2, 2, 0, 1]
 
 
 def test_nothing_to_add_is_said() -> None:
     with pytest.raises(DataError, match="is empty"):
         join_validation(dataset(events(TRAIN), events([])))
-    strangers = events([(2, 0, 1), (0, 3, 2)])  # a user without a row, an item that is none
-    with pytest.raises(DataError, match="holds none of training's users, or none of its items"):
-        join_validation(dataset(events(TRAIN), strangers))
-    held_out = replace(dataset(events(TRAIN), events(VALIDATION)), validation_input=events([]))
-    with pytest.raises(DataError, match="holds validation users out"):
-        join_validation(held_out)
+    with pytest.raises(DataError, match="holds none of training's items"):
+        join_validation(dataset(events(TRAIN), events([(0, 3, 2)])))
+
+
+def test_of_held_out_users_what_was_known_before_joins_too() -> None:
+    held_out = replace(
+        dataset(events(TRAIN), events([(2, 1, 9)])),
+        validation_input=events([(2, 0, 2), (2, 3, 1), (2, 2, 3)]),
+    )
+    joined = join_validation(held_out)
+    assert joined.train.users.tolist() == [0, 0, 1, 2, 2, 2]
+    assert joined.train.items.tolist() == [0, 1, 2, 0, 2, 1]  # item 3 is no candidate
+    assert joined.validation_input is None
+    assert joined.users.counts.tolist() == count_validation(held_out).users.counts.tolist()
+    assert joined.users.counts.tolist() == [2, 1, 3]

@@ -13,6 +13,7 @@ from pipelines.evaluate import score
 from pipelines.train import train
 from recsys.bundle import read_bundle
 from recsys.config import EvaluateConfig, TrainConfig, compose_config
+from recsys.data import read_prepared
 from recsys.foundations import ConfigError, DataError
 
 Train = Callable[..., Path]
@@ -219,11 +220,21 @@ def test_it_is_not_judged_by_what_it_learnt_from(refitted: Path, given: dict[str
 
 
 def test_what_has_nothing_to_add_is_refused_before_any_training(
-    given: dict[str, Any], train_in: Train, tmp_path: Path
+    given: dict[str, Any], tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match="is empty: take a split with a validation part"):
         run(given | {"trainer.refit": True, "dataset.validation": None}, tmp_path / "empty")
-    held_out = {"split": "strong_generalization", "trainer.refit": True}
-    with pytest.raises(DataError, match="holds validation users out of training"):
-        train_in(tmp_path / "held", held_out)
-    assert not (tmp_path / "held" / "checkpoints").exists()
+    assert not (tmp_path / "empty" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("examples", ["events", "profiles"])
+def test_held_out_validation_users_train_with_all_their_events(
+    train_in: Train, dataset_of: Callable[[Path], Path], tmp_path: Path, examples: str
+) -> None:
+    settings = {"split": "strong_generalization", "trainer.epochs": 2, "trainer.examples": examples}
+    bundle = train_in(tmp_path, settings | {"trainer.refit": True})
+    dataset = read_prepared(dataset_of(bundle))
+    assert dataset.validation_input is not None
+    known = len(dataset.train) + len(dataset.validation_input) + len(dataset.validation)
+    assert epochs_of(tmp_path)[0]["train_rows"] == len(dataset.train)
+    assert epochs_of(tmp_path / "refit")[0]["train_rows"] == known
