@@ -40,6 +40,7 @@ class PopularityList:
             ArgumentError: `k` is below 1.
         """
         check_positive("k", k)
+        k = min(k, len(self.order))
         places = self._places[exclude.rows]
         inside = places >= 0
         owners = exclude.owners()[inside]

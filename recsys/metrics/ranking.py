@@ -86,8 +86,9 @@ def ndcg_at_k(hits: Ragged, num_relevant: NDArray[np.int64], k: int) -> NDArray[
     num_relevant = _checked(num_relevant, hits)
     owners, positions = _places_of_hits(hits, k)
     gain = np.bincount(owners, weights=1 / np.log2(positions + 2), minlength=len(hits))
-    best = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(k) + 2))])
-    return divide_where_defined(gain, best[np.minimum(num_relevant, k)])
+    possible = np.minimum(num_relevant, k)
+    best = np.append(0.0, np.cumsum(1 / np.log2(np.arange(possible.max(initial=0)) + 2)))
+    return divide_where_defined(gain, best[possible])
 
 
 def map_at_k(hits: Ragged, num_relevant: NDArray[np.int64], k: int) -> NDArray[np.float64]:

@@ -44,6 +44,11 @@ def test_gives_only_what_is_allowed(counts: list[int], data: st.DataObject, k: i
         assert top[query].tolist() == [item for item in walk if item not in banned][:k]
 
 
+def test_a_k_of_any_size_costs_no_more_than_the_catalogue() -> None:
+    top = PopularityList(np.array([1, 3, 2])).top(2**62, make_ragged([[], [1]]))
+    assert [top[0].tolist(), top[1].tolist()] == [[1, 2, 0], [2, 0]]
+
+
 def test_k_below_1_is_refused() -> None:
     with pytest.raises(ArgumentError, match="`k` must be above 0"):
         PopularityList(np.array([1])).top(0, Ragged.empty(1))

@@ -95,6 +95,13 @@ def test_no_value_passes_1_and_recall_never_falls_with_k(shown: list[list[int]],
     assert (longer["mrr"] >= values["mrr"]).all()
 
 
+def test_a_k_of_any_size_costs_no_more_than_the_lists() -> None:
+    shown, relevant = [[3, 1, 2], []], [[1, 2, 7], [4]]
+    for name, values in all_metrics(shown, relevant, 2**62).items():
+        expected = all_metrics(shown, relevant, 10)[name]
+        assert_allclose(values, expected if name != "precision" else [2 / 2**62, 0], err_msg=name)
+
+
 def test_average_precision_worked_by_hand() -> None:
     # Hits at ranks 1 and 3 of 4 relevant: (1/1 + 2/3) / min(3, 4) = 5/9 at k = 3.
     assert_allclose(all_metrics([[7, 8, 9]], [[7, 9, 1, 2]], 3)["map"], [5 / 9])
