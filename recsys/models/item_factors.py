@@ -15,6 +15,7 @@ from recsys.foundations import Ragged, check_positive, check_shape
 from recsys.models.principal_axes import principal_axes
 
 _NUMBERS_AT_ONCE = 2**20  # in the vectors of a block: few enough to stay in the cache
+_MOST_NUMBERS = 2**26  # in the vectors of a row that is longer: 256 MB
 _STEPS = 3
 _INIT_STD = 0.1
 
@@ -142,19 +143,46 @@ class _Side:
         base = unobserved * (there.square().sum(dim=0) + regularization * len(there))  # [K]
         there = torch.cat([there, torch.zeros_like(there[:1])])  # what rows are filled up with
         for rows, entries in self.blocks:
-            vectors = there.index_select(0, entries.view(-1)).view(*entries.shape, -1)  # [B, L, K]
             weights = base + regularization * self.lengths[rows, None]  # [B, K]
+            vectors = _Vectors(there, entries)
             here[rows] = _descend(here.index_select(0, rows), vectors, weights)
 
 
-def _descend(factors: Tensor, vectors: Tensor, weights: Tensor) -> Tensor:
+class _Vectors:
+    """The vectors Z of the entries of rows: [B, L, K], of a very long row looked up by pieces.
+
+    Args:
+        table: [R, K].
+        entries: [B, L], rows of it.
+    """
+
+    def __init__(self, table: Tensor, entries: Tensor) -> None:
+        self._table = table
+        self._pieces = entries.split(max(_MOST_NUMBERS // table.shape[1], 1), dim=1)
+        self._kept = self._look_up(entries) if len(self._pieces) == 1 else None
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._kept is not None:
+            yield self._kept
+            return
+        for piece in self._pieces:
+            yield self._look_up(piece)
+
+    def _look_up(self, entries: Tensor) -> Tensor:
+        return self._table.index_select(0, entries.reshape(-1)).view(*entries.shape, -1)
+
+
+def _descend(factors: Tensor, vectors: _Vectors, weights: Tensor) -> Tensor:
     """Take steps of conjugate gradients: [B, K] for ``(diag(weights) + Zᵀ Z) x = sum(Z)``."""
 
     def times(x: Tensor) -> Tensor:
-        seen = torch.bmm(x[:, None], vectors.mT)  # [B, 1, L]
-        return weights * x + torch.bmm(seen, vectors)[:, 0]
+        product = weights * x
+        for piece in vectors:
+            seen = torch.bmm(x[:, None], piece.mT)  # [B, 1, L]
+            product = product + torch.bmm(seen, piece)[:, 0]
+        return product
 
-    rest = vectors.sum(dim=1) - times(factors)
+    rest = torch.stack([piece.sum(dim=1) for piece in vectors]).sum(dim=0) - times(factors)
     direction = rest / weights
     size = (rest * direction).sum(dim=1, keepdim=True)
     tiny = torch.finfo(size.dtype).tiny  # of a system that is solved: 0 / tiny, no 0 / 0

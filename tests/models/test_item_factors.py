@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from recsys.foundations import ArgumentError, ShapeError
-from recsys.models import ItemFactors
+from recsys.models import ItemFactors, item_factors
 
 REGULARIZATION, UNOBSERVED = 0.02, 0.1
 
@@ -101,6 +101,15 @@ def test_a_fit_begins_anew_whatever_was_fitted_before() -> None:
         )
     np.testing.assert_array_equal(fitted, fit(events, iterations=3))
     assert len(turns) == 6
+
+
+def test_a_very_long_row_is_solved_by_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = make_events()
+    whole = fit(events, iterations=3)
+    monkeypatch.setattr(item_factors, "_MOST_NUMBERS", 3 * 4)  # 3 entries of 4 factors
+    pieces = fit(events, iterations=3)
+    np.testing.assert_allclose(pieces, whole, rtol=0, atol=1e-5)
+    assert not np.array_equal(pieces, whole)  # sums in another order
 
 
 def test_no_events_give_zeros() -> None:
