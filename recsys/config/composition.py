@@ -90,8 +90,12 @@ def explain_group(error: ValueError, overrides: Sequence[str]) -> str:
     text = f"{_joined(error).rstrip('.')}."
     if "Config group override" not in text:
         return text
+    groups = {name for name, node in ConfigStore.instance().repo.items() if isinstance(node, dict)}
     suspects = [
-        one for one in overrides if re.fullmatch(r"[\w/@+]+=(-?[\d.].*|\{.*|null|true|false)", one)
+        one
+        for one in overrides
+        if re.fullmatch(r"[\w/@+]+=(-?[\d.].*|\{.*|null|true|false)", one)
+        and re.split(r"[/@=]", one.lstrip("+"))[0] in groups | {"experiment"}
     ]
     return f"a group takes the name of one of its choices, got {' '.join(suspects)}. {text}"
 

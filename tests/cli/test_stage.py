@@ -55,7 +55,7 @@ REFUSED = {
     "data=x loss=smpled": (
         "loss=smpled is not a choice; did you mean sampled? There are full, sampled."
     ),
-    "data=x loss=1": (
+    "data=x seed=1 loss=1": (
         "a group takes the name of one of its choices, got loss=1. "
         "Config group override must be a string or a list. Got int."
     ),
