@@ -9,6 +9,7 @@ from typing import Any
 
 from recsys.foundations import (
     FormatError,
+    MissingFileError,
     canonical_json,
     check_files,
     list_files,
@@ -79,6 +80,8 @@ def read_manifest(folder: Path, *, verify: bool) -> dict[str, Any]:
         FormatError: The manifest or a file is damaged, missing, or of another bundle or version.
     """
     where = folder / MANIFEST
+    if not where.exists() and (folder / "bundle" / MANIFEST).exists():
+        raise MissingFileError(f"{folder} is the folder of a run; its bundle is {folder}/bundle.")
     manifest = read_json(where)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise FormatError(f"{where} is not the manifest of a bundle.")

@@ -55,9 +55,10 @@ def fit_again(
     """
     joined = join_validation(dataset)
     log.info(
-        "training again, on training and validation together: %d events, %d epochs",
-        len(joined.train),
+        "training again, on training and validation together: %s events, %d epoch%s",
+        f"{len(joined.train):,}",
         result.best_epoch,
+        "" if result.best_epoch == 1 else "s",
     )
     run = _build(config, joined, chosen, tracker, run_dir / "refit")
     run = replace(run, settings=replace(run.settings, epochs=result.best_epoch))

@@ -9,6 +9,7 @@ from recsys.bundle import Bundle
 from recsys.config.build_dataset import build_columns, build_format, required_columns
 from recsys.config.schema_stages import ExplainConfig, NeighboursConfig, RecommendConfig
 from recsys.data import read_entities, read_interactions
+from recsys.foundations import MissingFileError
 from recsys.serving import UserRequest
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,10 @@ def build_user_request(
     users, features, context = None, None, None
     if config.users != "all":
         name = config.columns.user_table_id or columns.user
-        users = read_entities(config.users, format=form, id_column=name, what="user").table
+        try:
+            users = read_entities(config.users, format=form, id_column=name, what="user").table
+        except MissingFileError as error:
+            raise MissingFileError(f"users must be all or a file of user ids; {error}") from error
         _warn_of_others(users, bundle)
         features = _columns(users, bundle.users.features.schema.names)
         context = _columns(users, bundle.context_schema.names)

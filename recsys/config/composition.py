@@ -150,6 +150,8 @@ def _hint(key: str, parent: Any) -> str:
     others = _choices_with(key)
     if others and not close:
         return f" of this choice; it belongs to {others}."
+    if where and OmegaConf.get_type(parent) is dict:  # of names that are the reader's own
+        return f" yet; with a + in front it becomes one: +{key}=VALUE."
     near = close or [name for name in names if name.rpartition(".")[2] == last][:3]
     near = near or difflib.get_close_matches(key, names, n=1, cutoff=0.75)
     if near:

@@ -66,5 +66,6 @@ class Progress:
         seconds = time.monotonic() - self._start
         rate = (self._done - self._before) / max(seconds, 1e-9)
         left = (self._total - self._done) / max(rate, 1e-9)
-        text = f"{self._what}: {self._done:,} of {self._total:,} {self._unit}, {rate:,.0f}/s"
+        shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+        text = f"{self._what}: {self._done:,} of {self._total:,} {self._unit}, {shown}/s"
         log.info("%s, %.0f s left%s", text, left, f", {self._note}" if self._note else "")

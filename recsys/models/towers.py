@@ -136,7 +136,8 @@ class ItemTower(nn.Module):
         if not tower.use_id and not read:
             raise ConfigError(
                 "The item tower has nothing to read: set at least one of model.item_tower.use_id "
-                "and model.item_tower.features to what the data holds."
+                "and model.item_tower.features to what the data holds; features of items are "
+                "columns of dataset.items=FILE."
             )
         self.combine = Combine(tower, tower.use_id + len(read), dim)
 

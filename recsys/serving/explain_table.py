@@ -15,6 +15,10 @@ from recsys.serving.lookup import Lookup
 _NOTE = (
     "Contribution: what the score loses without it. On each side base + pieces + remainder = score."
 )
+_PIECE_NOTES = {
+    "ridge": "ridge: what the linear model beside the towers adds.",
+    "repeats": "repeats: the bonus of an item that the user had.",
+}
 
 
 def print_explanations(lookup: Lookup, user: str, found: Explanations) -> None:
@@ -28,7 +32,13 @@ def print_explanations(lookup: Lookup, user: str, found: Explanations) -> None:
         if one.history.num_rows:
             console.print(_history_table(one.history, names))
         console.print(_piece_table(one.pieces))
-    console.print(_NOTE if found.items.num_rows else "There is no item left for this user.")
+    if not found.items.num_rows:
+        console.print("There is no item left for this user.")
+        return
+    console.print(_NOTE)
+    there = set(found.pieces["piece"].to_pylist())
+    for note in (note for piece, note in _PIECE_NOTES.items() if piece in there):
+        console.print(note)
 
 
 def _headline(user: str, item: dict[str, Any], name: Text) -> Text:

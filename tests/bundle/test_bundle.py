@@ -171,6 +171,14 @@ def test_a_manifest_that_is_none_is_refused(make_bundle: MakeBundle) -> None:
         read_bundle(path.parent / "elsewhere")
 
 
+def test_the_folder_of_a_run_is_told_from_its_bundle(
+    make_bundle: MakeBundle, tmp_path: Path
+) -> None:
+    shutil.copytree(make_bundle(), tmp_path / "run" / "bundle")
+    with pytest.raises(MissingFileError, match=r"its bundle is .*/run/bundle\.$"):
+        read_bundle(tmp_path / "run")
+
+
 def test_another_index_makes_another_bundle_that_shares_the_rest(
     make_bundle: MakeBundle, tmp_path: Path
 ) -> None:

@@ -34,6 +34,11 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"sed": 3}, "sed is not a setting; did you mean seed?"),
         ({"tracking.url": "x"}, "tracking.url is not a setting"),
         (
+            {"features.items.title": "text"},
+            "features.items.title is not a setting yet; with a + in front it becomes one: "
+            "+features.items.title=VALUE.",
+        ),
+        (
             {"loss": "full_softmax", "loss.log_q": "none"},
             "of this choice; it belongs to loss=in_batch, sampled_softmax and mixed.",
         ),

@@ -52,6 +52,14 @@ def test_what_was_done_before_counts_as_done_but_not_in_the_rate(
     assert caplog.messages == ["epoch 1/2: 2,000 of 4,000 rows, 50/s, 40 s left"]
 
 
+def test_a_slow_rate_keeps_its_digits(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with Progress("choosing", 10, "settings") as bar:
+        clock.now = 20
+        bar.advance(7)
+    assert caplog.messages == ["choosing: 7 of 10 settings, 0.35/s, 9 s left"]
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

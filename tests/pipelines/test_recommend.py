@@ -181,7 +181,9 @@ def test_the_id_column_of_the_users_file_can_have_another_name(
 
 
 def test_a_refused_request_writes_nothing(trained: Any, tmp_path: Path, recommend_to: Any) -> None:
-    with pytest.raises(MissingFileError, match=rf"{tmp_path}/nowhere\.csv"):
+    with pytest.raises(
+        MissingFileError, match=rf"users must be all or a file of user ids; {tmp_path}/nowhere\.csv"
+    ):
         recommend_to(tmp_path / "top.parquet", trained.bundle, users=str(tmp_path / "nowhere.csv"))
     (tmp_path / "users.csv").write_text("name\nx\n")
     with pytest.raises(DataError, match="user_id"):

@@ -10,7 +10,7 @@ import torch
 
 from recsys.bundle import Bundle
 from recsys.models import ItemTowerSpec, UserTowerSpec
-from recsys.serving import Explanations, Lookup
+from recsys.serving import Explanations, Lookup, print_explanations
 
 MakeBundle = Callable[..., Bundle]
 ROWS = [(f"u{u}", f"i{(u * 3 + n * n) % 11}") for u in range(7) for n in range(6)]
@@ -110,7 +110,20 @@ def test_an_item_of_the_history_contributes_to_both_parts_of_the_score(
         assert row["contribution"] == pytest.approx(score - left, abs=1e-4)
 
 
-def test_a_model_without_a_ridge_part_has_no_such_piece(make_bundle: MakeBundle) -> None:
-    bundle = make_bundle(ROWS, user_tower=UserTowerSpec(history="mean"))
-    found = Lookup(bundle).explain("u1", ["i2"])
+def test_a_model_without_a_ridge_part_has_no_such_piece(
+    make_bundle: MakeBundle, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lookup = Lookup(make_bundle(ROWS, user_tower=UserTowerSpec(history="mean")))
+    found = lookup.explain("u1", ["i2"])
     assert "ridge" not in pa.compute.unique(found.pieces["piece"]).to_pylist()
+    print_explanations(lookup, "u1", found)
+    assert "ridge" not in capsys.readouterr().out
+
+
+def test_the_terminal_says_what_the_piece_is(
+    make_bundle: MakeBundle, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lookup = make_lookup(make_bundle, "ids")
+    print_explanations(lookup, "u1", lookup.explain("u1", ["i2"]))
+    shown = capsys.readouterr().out
+    assert shown.endswith("ridge: what the linear model beside the towers adds.\n")
