@@ -1,6 +1,7 @@
 """From logs and tables as read to a prepared data set."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,8 @@ def _build_items(
     rows = assign_items(
         log.item_ids, trained > 0, used > 0, ids, has_features=bool(options), seed=seed
     )
-    return rows, build_entities(rows, trained, raw, options)
+    with _naming_the_table("of items"):
+        return rows, build_entities(rows, trained, raw, options)
 
 
 def _build_users(
@@ -152,7 +154,17 @@ def _build_users(
     rows = assign_users(
         log.user_ids, trained > 0, used > 0, ids, has_features=bool(options), seed=seed
     )
-    return rows, build_entities(rows, trained, raw, options)
+    with _naming_the_table("of users"):
+        return rows, build_entities(rows, trained, raw, options)
+
+
+@contextlib.contextmanager
+def _naming_the_table(which: str) -> Iterator[None]:
+    """Say in a refusal of a feature column which table it is of."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{str(error).rstrip('.')}, in the table {which}.") from error
 
 
 def _check_table(raw: RawEntities | None, options: Options, what: str) -> None:
@@ -173,9 +185,10 @@ def _fit_context(
         )
     context = table.select(names)
     wanted = {name: options.get(name, FeatureOptions()) for name in names}
-    return context, FeatureSchema.fit(
-        _rows(context, log.input_rows[division.parts == TRAIN]), wanted
-    )
+    with _naming_the_table("of interactions"):
+        return context, FeatureSchema.fit(
+            _rows(context, log.input_rows[division.parts == TRAIN]), wanted
+        )
 
 
 def _build_events(

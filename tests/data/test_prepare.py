@@ -305,6 +305,19 @@ def test_given_parts_may_differ_in_having_weights(tmp_path: Path, weighted: str)
         ),
         ({"test": make_raw(ROWS)}, ConfigError, "must be given where the parts are read apart"),
         ({"item_features": {"year": FeatureOptions()}}, DataError, "no table of items is given"),
+        (
+            {"items": CATALOGUE, "item_features": {"colour": FeatureOptions()}},
+            DataError,
+            "column 'colour' is absent; there are .*'tags', in the table of items",
+        ),
+        (
+            {
+                "users": make_entities(["a", "b"], age=["old", "new"]),
+                "user_features": {"age": FeatureOptions(kind="numeric")},
+            },
+            DataError,
+            "column 'age' must hold numbers: .*, in the table of users",
+        ),
         ({"context_features": {"hour": FeatureOptions()}}, DataError, "no context column 'hour'"),
         ({"split": COLD}, ConfigError, "must not be cold_items where there is no table of items"),
         (
