@@ -22,8 +22,8 @@ def composed(words: list[str], config_dir: Path) -> list[str]:
     stage, options, settings = words[0], [], []
     rest = iter(words[1:])
     for word in rest:
-        if word == "--config-dir":
-            options.append(f"--config-dir {next(rest)}")
+        if word in ("--config-dir", "--cfg"):
+            options.append(f"{word} {next(rest)}")
         elif word.startswith("-"):
             options.append(word)
         else:
