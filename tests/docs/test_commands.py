@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 
 from recsys.config import load, register_schemas
 from recsys.config.groups import GROUPS
+from recsys.config.replaced_choices import without_keys_of_replaced_choices
 from recsys.config.schema_stages import StageConfig
 
 
@@ -36,7 +37,10 @@ def composed(words: list[str], config_dir: Path) -> list[str]:
     if any(option.startswith("--config-dir") for option in options):
         searched = [f"hydra.searchpath=[file://{config_dir}]"]
     for job in jobs:
-        with initialize_config_module(config_module="recsys.conf", version_base="1.3"):
+        with (
+            initialize_config_module(config_module="recsys.conf", version_base="1.3"),
+            without_keys_of_replaced_choices(),
+        ):
             tree = compose(stage, overrides=[*job, *searched])
             load(tree, StageConfig)
     return options
