@@ -120,7 +120,8 @@ class FaissIndex:
     def _first_fetches(self, k: int, rows: RowFilter) -> NDArray[np.int64]:
         """Choose F for each query, from the query's own filter alone: a power of two."""
         per_result = self.settings.overfetch if self.kind == "ivf_pq" else 1
-        wanted = (k * per_result + 1) / rows.allowed_share() + rows.excluded_counts()
+        most = min(k, self.num_candidates)  # of whatever k; its powers must stay in 64 bits
+        wanted = (most * per_result + 1) / rows.allowed_share() + rows.excluded_counts()
         powers = np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
         return np.asarray(np.minimum(powers, self.num_candidates))
 

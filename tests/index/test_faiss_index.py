@@ -82,11 +82,12 @@ def test_filters_are_honoured_and_lists_are_full(name: str, indexes: dict[str, F
             assert order.tolist() == list(range(len(rows)))
 
 
+@pytest.mark.parametrize("k", [5000, 2**62])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_k_beyond_the_catalogue_gives_every_candidate_once(
-    name: str, indexes: dict[str, FaissIndex]
+    name: str, k: int, indexes: dict[str, FaissIndex]
 ) -> None:
-    hits = indexes[name].search(make_vectors(2, seed=1), 5000, exclude=Ragged.empty(2))
+    hits = indexes[name].search(make_vectors(2, seed=1), k, exclude=Ragged.empty(2))
     assert hits.lengths.tolist() == [3000, 3000]
     assert np.array_equal(np.sort(hits[1][0]), np.arange(3000))
 
