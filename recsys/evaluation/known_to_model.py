@@ -1,9 +1,10 @@
 """Of which queries a model reads anything at all.
 
-Dimensions: U queries, N candidates, L items of a history that the model looks at.
+Dimensions: U queries, L items of a history that the model looks at.
 """
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from recsys.evaluation.queries import EvaluationQueries
@@ -23,23 +24,14 @@ def known_to_model(model: TwoTower, queries: EvaluationQueries) -> NDArray[np.bo
     if tower.ids is not None:
         known |= queries.known
     if model.history_length > 0:
-        known |= _any_of_newest(queries.histories, _counted_items(model), model.history_length)
+        known |= _with_counted_item(model, queries.histories)
     return known
 
 
-def _counted_items(model: TwoTower) -> NDArray[np.bool_]:
-    """Tell which items of a history the model reads: [N]."""
-    tower = model.item_tower
-    trained: NDArray[np.bool_] = tower.rows.trained.cpu().numpy()
-    if not model.spec.histories_read_tower or model.item_features is None:
-        return trained
-    told = model.item_features.known(tower.features.names)[: len(trained)]
-    reads_ids = tower.ids is not None or model.ridge is not None
-    return np.asarray(told | trained if reads_ids else told)
-
-
-def _any_of_newest(histories: Ragged, counted: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
-    """Tell which lists have an item that counts among their last `length`: [U]."""
+def _with_counted_item(model: TwoTower, histories: Ragged) -> NDArray[np.bool_]:
+    """Tell which histories have an item that the model reads among their newest ones: [U]."""
     ends = np.repeat(histories.offsets[1:], histories.lengths)
-    hits = counted[histories.rows] & (ends - np.arange(len(histories.rows)) <= length)
-    return np.bincount(histories.owners()[hits], minlength=len(histories)) > 0
+    newest = ends - np.arange(len(histories.rows)) <= model.history_length
+    rows = torch.from_numpy(histories.rows[newest].astype(np.int64)).to(model.device)
+    counted = model.counts_in_history(rows).cpu().numpy()
+    return np.bincount(histories.owners()[newest][counted], minlength=len(histories)) > 0

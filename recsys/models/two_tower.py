@@ -140,14 +140,12 @@ class TwoTower(nn.Module):
                 f"`histories` must hold rows below {num_items}, got {histories.max()}."
             )
         item_rows = to_tensor(histories, self.device, torch.int64)
-        trained = self.item_tower.rows.known(item_rows)
-        read = self._known_to_tower(item_rows) if self.spec.histories_read_tower else trained
         embeddings = self.user_tower(
             to_tensor(inputs.user_rows, self.device, torch.int64),
             inputs.features,
             inputs.context,
             histories=item_rows,
-            known=read,
+            known=self._known_to_history(item_rows),
             times=self._times(inputs),
             places=self._places(inputs),
             item_table=self._item_table(),
@@ -158,8 +156,8 @@ class TwoTower(nn.Module):
         if self.ridge is not None and not self.training:
             if inputs.places is not None:
                 raise ArgumentError("`places` must be None where a ridge part reads histories.")
-            solved = self.ridge.embed_histories(item_rows, trained)  # [B, K]
-            solved = solved if embeddings.dim() == 2 else solved[:, None]
+            solved = self.ridge.embed_histories(item_rows, self.item_tower.rows.known(item_rows))
+            solved = solved if embeddings.dim() == 2 else solved[:, None]  # of [B, K]
             parts.append(solved.expand(*embeddings.shape[:-1], -1))
         return torch.cat(parts, dim=-1)
 
@@ -190,6 +188,24 @@ class TwoTower(nn.Module):
             embed, num_items = self._embed_for_histories(), self.item_tower.rows.num_ids
             self.history_vectors = embed_catalogue(embed, num_items, self.device)
         return self.history_vectors
+
+    def counts_in_history(self, item_rows: Tensor) -> Tensor:
+        """Tell which items of a history say anything, to the history encoder or the ridge part.
+
+        Args:
+            item_rows: int64, rows of items; below 0 is none.
+
+        Returns:
+            bool, of the same shape.
+        """
+        known = self._known_to_history(item_rows)
+        return known if self.ridge is None else known | self.item_tower.rows.known(item_rows)
+
+    def _known_to_history(self, item_rows: Tensor) -> Tensor:
+        """Tell which items the history encoder reads, likewise."""
+        if self.spec.histories_read_tower:
+            return self._known_to_tower(item_rows)
+        return self.item_tower.rows.known(item_rows)
 
     def _known_to_tower(self, item_rows: Tensor) -> Tensor:
         """Tell of which items the item tower knows anything: bool, the shape of `item_rows`."""
