@@ -3,7 +3,8 @@
 import itertools
 
 from recsys.benchmark.measure import time_alternately
-from recsys.benchmark.result import BenchmarkResult, Measurement, time_ratio
+from recsys.benchmark.measurement import Measurement
+from recsys.benchmark.result import BenchmarkResult, time_ratio
 from recsys.benchmark.synthetic import make_events
 from recsys.data import EventBatches
 from recsys.foundations import make_numpy_generator
@@ -58,7 +59,7 @@ def measure_batches(
     jobs = {"batches with histories": with_histories, "bare gather": bare}
     units = min(taken * batch_size, num_rows)
     measurements = {
-        name: Measurement(seconds, units, "rows")
+        name: Measurement(seconds, units, "rows", calls=taken)
         for name, seconds in time_alternately("batches", jobs, rounds=rounds).items()
     }
     return BenchmarkResult(

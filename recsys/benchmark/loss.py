@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from recsys.benchmark.measure import Job, time_alternately
+from recsys.benchmark.measurement import Measurement
 from recsys.benchmark.memory import peak_bytes
-from recsys.benchmark.result import BenchmarkResult, Measurement, Ratio, memory_ratio, time_ratio
+from recsys.benchmark.result import BenchmarkResult, Ratio, memory_ratio, time_ratio
 from recsys.foundations import make_generator
 from recsys.losses import sampled_softmax_loss
 

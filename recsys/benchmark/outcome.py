@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from recsys.benchmark.floor import MachineRates
+from recsys.benchmark.growth_plots import write_growth_plots
 from recsys.benchmark.language_plots import write_language_plots
 from recsys.benchmark.language_result import LanguageResult, write_language
 from recsys.benchmark.language_table import print_language
+from recsys.benchmark.markdown import write_markdown
 from recsys.benchmark.result import BenchmarkResult, write_benchmarks
 from recsys.benchmark.table import print_benchmarks
 
@@ -18,17 +21,28 @@ class BenchmarkOutcome:
     Attributes:
         rates: Times and memory against what they are compared with; empty if none was asked for.
         language: The next-word experiment; None if it was not asked for.
+        machine: What the machine can do, taken in the same run; None if no rates were asked for.
     """
 
     rates: Sequence[BenchmarkResult]
     language: LanguageResult | None
+    machine: MachineRates | None = None
 
     def write(self, folder: Path) -> list[Path]:
-        """Write `benchmark.json`, and `language.json` with its pictures; give their paths."""
+        """Write everything that was measured.
+
+        Rates go to `benchmark.json`, `benchmark.md` and a picture for each size that was varied,
+        the next-word experiment to `language.json` with its pictures.
+
+        Returns:
+            The paths written.
+        """
         paths = []
         if self.rates:
-            paths.append(folder / "benchmark.json")
-            write_benchmarks(self.rates, paths[-1])
+            paths += [folder / "benchmark.json", folder / "benchmark.md"]
+            write_benchmarks(self.rates, paths[0], self.machine)
+            write_markdown(self.rates, paths[1], self.machine)
+            paths += write_growth_plots(self.rates, folder)
         if self.language is not None:
             paths.append(folder / "language.json")
             write_language(self.language, paths[-1])
@@ -36,8 +50,8 @@ class BenchmarkOutcome:
         return paths
 
     def print(self) -> None:
-        """Print a table of each."""
+        """Print tables of each."""
         if self.rates:
-            print_benchmarks(self.rates)
+            print_benchmarks(self.rates, self.machine)
         if self.language is not None:
             print_language(self.language)

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from recsys.benchmark.measure import time_alternately
-from recsys.benchmark.result import BenchmarkResult, Measurement, time_ratio
+from recsys.benchmark.measurement import Measurement
+from recsys.benchmark.result import BenchmarkResult, time_ratio
 from recsys.benchmark.synthetic import make_events
 from recsys.data import ColumnNames, TableFormat, read_interactions
 from recsys.foundations import make_numpy_generator

@@ -6,49 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recsys.benchmark.floor import MachineRates
+from recsys.benchmark.growth import Growth
 from recsys.benchmark.machine import describe_machine
+from recsys.benchmark.measurement import Measurement
 from recsys.foundations import write_json
 
 FORMAT = "recsys-benchmark"
 FORMAT_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """The times of one job.
-
-    Attributes:
-        seconds: Of each round.
-        units: Work of one round: steps, users, rows.
-        unit: What that work is called.
-        peak_bytes: Most memory at once, where it was taken; else None.
-    """
-
-    seconds: Sequence[float]
-    units: int
-    unit: str
-    peak_bytes: int | None = None
-
-    @property
-    def median_seconds(self) -> float:
-        """Give the median of the rounds."""
-        return statistics.median(self.seconds)
-
-    @property
-    def rate(self) -> float:
-        """Give the units a second, by the median."""
-        return self.units / self.median_seconds
-
-    def to_json(self) -> dict[str, Any]:
-        """Give plain values."""
-        plain = {
-            "median_seconds": self.median_seconds,
-            "seconds": list(self.seconds),
-            "units": self.units,
-            "unit": self.unit,
-            "units_per_second": self.rate,
-        }
-        return plain if self.peak_bytes is None else plain | {"peak_bytes": self.peak_bytes}
 
 
 @dataclass(frozen=True)
@@ -83,6 +48,7 @@ class BenchmarkResult:
         settings: Sizes.
         measurements: By name.
         ratios: Of pairs of them.
+        growth: How figures change with a size; empty where no size was varied.
     """
 
     name: str
@@ -90,6 +56,7 @@ class BenchmarkResult:
     settings: Mapping[str, Any]
     measurements: Mapping[str, Measurement]
     ratios: tuple[Ratio, ...]
+    growth: tuple[Growth, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Give plain values."""
@@ -98,6 +65,7 @@ class BenchmarkResult:
             "settings": dict(self.settings),
             "measurements": {name: one.to_json() for name, one in self.measurements.items()},
             "ratios": [vars(ratio) for ratio in self.ratios],
+            "growth": [one.to_json() for one in self.growth],
         }
 
 
@@ -117,14 +85,17 @@ def memory_ratio(measurements: Mapping[str, Measurement], first: str, second: st
     return Ratio(first, second, "peak memory", ratio, ratio, ratio)
 
 
-def write_benchmarks(results: Sequence[BenchmarkResult], path: Path) -> None:
-    """Write results and the machine they were taken on, atomically, as JSON."""
+def write_benchmarks(
+    results: Sequence[BenchmarkResult], path: Path, rates: MachineRates | None = None
+) -> None:
+    """Write results, the machine they were taken on and its rates, atomically, as JSON."""
+    measured = {} if rates is None else {"rates": rates.to_json()}
     write_json(
         path,
         {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "machine": describe_machine(),
+            "machine": describe_machine() | measured,
             "results": {result.name: result.to_json() for result in results},
         },
     )

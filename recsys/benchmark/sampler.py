@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from recsys.benchmark.measure import time_alternately
-from recsys.benchmark.result import BenchmarkResult, Measurement, time_ratio
+from recsys.benchmark.measurement import Measurement
+from recsys.benchmark.result import BenchmarkResult, time_ratio
 from recsys.benchmark.synthetic import zipf_counts
 from recsys.foundations import make_generator
 from recsys.sampling import AliasTable, popularity_probabilities
@@ -47,7 +48,8 @@ def measure_sampler(
         jobs["torch.multinomial"] = by_multinomial
     seconds = time_alternately("sampler", jobs, rounds=rounds)
     measurements = {
-        name: Measurement(taken, draws * num_draws, "draws") for name, taken in seconds.items()
+        name: Measurement(taken, draws * num_draws, "draws", calls=draws)
+        for name, taken in seconds.items()
     }
     return BenchmarkResult(
         "sampler",

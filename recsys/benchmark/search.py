@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from recsys.benchmark.measure import time_alternately
-from recsys.benchmark.result import BenchmarkResult, Measurement, time_ratio
+from recsys.benchmark.measurement import Measurement
+from recsys.benchmark.result import BenchmarkResult, time_ratio
 from recsys.foundations import make_numpy_generator
 from recsys.index import ExactIndex
 

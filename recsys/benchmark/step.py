@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+from recsys.benchmark.growth import growth_of
 from recsys.benchmark.measure import Job, time_alternately
-from recsys.benchmark.result import BenchmarkResult, Measurement, time_ratio
+from recsys.benchmark.measurement import Measurement
+from recsys.benchmark.result import BenchmarkResult, time_ratio
 from recsys.foundations import check_positive
 
 
@@ -34,7 +36,8 @@ def measure_step(
     jobs = {names[size]: _repeated(make_step(size), steps) for size in sizes}
     seconds = time_alternately("step", jobs, rounds=rounds)
     measurements = {
-        name: Measurement(taken, steps * batch_size, "rows") for name, taken in seconds.items()
+        name: Measurement(taken, steps * batch_size, "rows", calls=steps)
+        for name, taken in seconds.items()
     }
     return BenchmarkResult(
         "step",
@@ -42,6 +45,7 @@ def measure_step(
         {"catalogue_sizes": sizes, "batch_size": batch_size, "steps": steps, "rounds": rounds},
         measurements,
         tuple(time_ratio(measurements, names[size], names[sizes[0]]) for size in sizes[:0:-1]),
+        (growth_of("step", "catalogue size", {n: measurements[names[n]] for n in sizes}),),
     )
 
 

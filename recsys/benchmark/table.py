@@ -1,4 +1,4 @@
-"""Benchmarks as one table for a terminal."""
+"""Benchmarks as tables for a terminal."""
 
 import sys
 from collections.abc import Sequence
@@ -7,53 +7,47 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from recsys.benchmark.result import BenchmarkResult, Measurement, Ratio
+from recsys.benchmark.floor import MachineRates
+from recsys.benchmark.result import BenchmarkResult
+from recsys.benchmark.rows import GROWTH_HEADINGS, HEADINGS, Row, growth_rows, measurement_rows
+
+CAPTION = (
+    "ms: of one call, median of the rounds (lowest to highest). / floor: times what the machine's "
+    "rates allow at least. / other: time of one unit against the other, median of the rounds' "
+    "ratios (lowest to highest); below 1 it takes less."
+)
 
 
-def print_benchmarks(results: Sequence[BenchmarkResult]) -> None:
-    """Print the table; a pipe gets lines that are wide enough for it."""
-    width = None if sys.stdout.isatty() else 150
-    Console(width=width).print(benchmark_table(results))
+def print_benchmarks(results: Sequence[BenchmarkResult], rates: MachineRates | None = None) -> None:
+    """Print the tables; a pipe gets lines that are wide enough for them."""
+    width = None if sys.stdout.isatty() else 170
+    console = Console(width=width)
+    console.print(benchmark_table(results, rates))
+    if any(result.growth for result in results):
+        console.print(_table("How the figures grow", GROWTH_HEADINGS, list(growth_rows(results))))
 
 
-def benchmark_table(results: Sequence[BenchmarkResult]) -> Table:
-    """Lay results out for rich: a row a ratio."""
-    threads = torch.get_num_threads()
-    table = Table(
-        title=f"Measured in turn on {threads} {'thread' if threads == 1 else 'threads'}: medians",
-        title_justify="left",
-        title_style="bold",
-        caption="ratio: first / second, median of the rounds (lowest to highest); below 1 the "
-        "first takes less.",
-        caption_justify="left",
-    )
-    for heading in ("benchmark", "first", "second"):
-        table.add_column(heading)
-    table.add_column("of", no_wrap=True)
-    for heading in ("first", "second", "ratio"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for result in results:
-        for place, ratio in enumerate(result.ratios):
-            measured = [result.measurements[name] for name in (ratio.first, ratio.second)]
-            table.add_row(
-                "" if place else result.name,
-                ratio.first,
-                ratio.second,
-                ratio.quantity,
-                *(_amount(one, ratio.quantity) for one in measured),
-                _ratio(ratio),
-                end_section=place == len(result.ratios) - 1,
-            )
+def benchmark_table(results: Sequence[BenchmarkResult], rates: MachineRates | None = None) -> Table:
+    """Lay results out for rich: a row a measurement."""
+    table = _table(headline(rates), HEADINGS, list(measurement_rows(results)))
+    table.caption, table.caption_justify = CAPTION, "left"
     return table
 
 
-def _amount(measurement: Measurement, quantity: str) -> str:
-    if quantity == "time":
-        return f"{measurement.rate:,.0f} {measurement.unit}/s"
-    return f"{(measurement.peak_bytes or 0) / 1e6:,.1f} MB"
+def headline(rates: MachineRates | None) -> str:
+    """Say how it was measured, and the rates of the machine."""
+    threads = torch.get_num_threads()
+    title = f"Measured in turn on {threads} {'thread' if threads == 1 else 'threads'}"
+    return title if rates is None else f"{title}; this machine: {rates}"
 
 
-def _ratio(ratio: Ratio) -> str:
-    if ratio.low == ratio.high:
-        return f"{ratio.value:.3g}"
-    return f"{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})"
+def _table(title: str, headings: Row, rows: Sequence[Row]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in headings:
+        words = heading in ("benchmark", "measured", "/ other", "by")
+        table.add_column(heading, justify="left" if words else "right", no_wrap=not words)
+    for place, row in enumerate(rows):
+        first = place == 0 or rows[place - 1][0] != row[0]
+        last = place == len(rows) - 1 or rows[place + 1][0] != row[0]
+        table.add_row(row[0] if first else "", *row[1:], end_section=last)
+    return table

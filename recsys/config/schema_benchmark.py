@@ -11,7 +11,8 @@ from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_stages import StageConfig
 from recsys.foundations import ConfigError
 
-BENCHMARKS = ("step", "loss", "sampler", "batches", "search", "read", "language")
+QUICK_BENCHMARKS = ("step", "loss", "sampler", "batches", "search", "read")  # of name=all
+BENCHMARKS = (*QUICK_BENCHMARKS, "language")
 
 
 def _check_sizes(group: str, config: Any) -> None:

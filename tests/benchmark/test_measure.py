@@ -78,7 +78,9 @@ def test_writes_results_and_the_machine(tmp_path: Path, capsys: pytest.CaptureFi
     assert one["ratios"][1]["quantity"] == "peak memory"
     print_benchmarks([make_result()])
     shown = capsys.readouterr().out
-    assert "2 (1 to 4.5)" in shown
+    assert "2 (1 to 4.5) of plain" in shown
+    assert "4,000 (2,000 to 9,000)" in shown  # milliseconds
+    assert "0.25 of plain" in shown
     assert "5 rows/s" in shown
     assert "1.0 MB" in shown
 

@@ -74,6 +74,11 @@ def test_measures_everything_that_is_compared(
     assert results["batches"]["measurements"]["bare gather"]["units"] == 100  # one short batch
     assert results["loss"]["measurements"]["dense [B, S], S=32"]["peak_bytes"] > 16 * 32 * 4
     assert "product and topk" in capsys.readouterr().out
+    machine = json.loads((tmp_path / "benchmark.json").read_text())["machine"]
+    assert machine["rates"]["threads"] == 1
+    assert (tmp_path / "step_by_catalogue_size.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "benchmark.md").read_text()
+    assert [f"### {name}" in page for name in results] == 6 * [True]
 
 
 def test_all_logits_at_once_take_memory_with_the_sample_and_blocks_do_not(tmp_path: Path) -> None:

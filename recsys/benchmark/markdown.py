@@ -1,0 +1,43 @@
+"""Benchmarks as a page of Markdown, to be pasted into another."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from recsys.benchmark.floor import MachineRates
+from recsys.benchmark.machine import describe_machine
+from recsys.benchmark.result import BenchmarkResult
+from recsys.benchmark.rows import GROWTH_HEADINGS, HEADINGS, Row, growth_rows, measurement_rows
+from recsys.benchmark.table import headline
+from recsys.foundations import atomic_file
+
+
+def write_markdown(
+    results: Sequence[BenchmarkResult], path: Path, rates: MachineRates | None = None
+) -> None:
+    """Write a table a benchmark, each with what it compares and with which sizes, atomically."""
+    machine = describe_machine()
+    lines = [
+        f"{headline(rates)}.",
+        f"{machine['processor']}, {machine['usable_cores']} cores, torch {machine['torch']}.",
+    ]
+    for result in results:
+        sizes = ", ".join(f"{name} = {value}" for name, value in result.settings.items())
+        lines += ["", f"### {result.name}", "", f"{_sentence(result.about)} {sizes}.", ""]
+        lines += _table(HEADINGS, list(measurement_rows([result])))
+        if result.growth:
+            lines += ["", *_table(GROWTH_HEADINGS, list(growth_rows([result])))]
+    with atomic_file(path) as temporary:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _table(headings: Row, rows: Sequence[Row]) -> list[str]:
+    """Lay rows out without the benchmark's name, and without columns that are empty."""
+    shown = [i for i in range(1, len(headings)) if any(row[i] for row in rows)]
+    words = ("measured", "/ other", "by")
+    rule = ["---" if headings[i] in words else "---:" for i in shown]
+    cells = [[row[i].replace("|", "\\|").replace("\n", "<br>") for i in shown] for row in rows]
+    return [f"| {' | '.join(one)} |" for one in ([headings[i] for i in shown], rule, *cells)]
