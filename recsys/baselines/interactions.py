@@ -34,8 +34,8 @@ class Interactions:
     @classmethod
     def of(cls, parts: Sequence[Events], *, num_items: int, clock: str) -> "Interactions":
         """Join the events of several parts; those of items that are no candidates are left out."""
-        users = np.concatenate([part.users for part in parts])
-        items = np.concatenate([part.items for part in parts])
+        users = np.concatenate([part.users for part in parts], dtype=np.int64)
+        items = np.concatenate([part.items for part in parts], dtype=np.int64)
         kept = items < num_items
         stamps = [part.timestamps for part in parts if part.timestamps is not None]
         timed = clock == "time" and len(stamps) == len(parts)

@@ -32,7 +32,7 @@ class NextWords:
     @property
     def targets(self) -> NDArray[np.int64]:
         """Give the words that are to be predicted: [P] rows."""
-        return self.events.items[self.examples]
+        return self.events.items[self.examples].astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from recsys.config import schema_data
 from recsys.config.flatten import to_plain
 from recsys.config.schema_stages import PrepareConfig
 from recsys.data import (
+    DATASET_FORMAT,
     ColumnNames,
     FeatureOptions,
     FilterSettings,
@@ -86,7 +87,7 @@ def find_or_prepare(config: PrepareConfig) -> Path:
 
 
 def prepared_folder(config: PrepareConfig) -> Path:
-    """Name the folder of a dataset choice after its settings and the content of its files."""
+    """Name the folder of a dataset choice after its settings, its files' content and its format."""
     dataset = config.dataset
     parts = [getattr(dataset, name, None) for name in _PATH_KEYS]
     files = [
@@ -95,7 +96,7 @@ def prepared_folder(config: PrepareConfig) -> Path:
     content = [[file["sha256"], file["size_bytes"]] for file in files]
     groups = {name: to_plain(getattr(config, name)) for name in ("dataset", "split", "features")}
     groups["dataset"] = _without_paths(dataset)
-    key = sha256_text(canonical_json([groups, content]))[:12]
+    key = sha256_text(canonical_json([groups, content, DATASET_FORMAT]))[:12]
     return Path(dataset.prepared_root) / f"{dataset.name}-{key}"
 
 

@@ -7,7 +7,7 @@ from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
 from recsys.data.entity_files import read_entities_file, write_entities
 from recsys.data.event_batches import EventBatches
-from recsys.data.events import Events, history_ends, join_histories
+from recsys.data.events import Events
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.feature_tokens import (
     TOKEN_KINDS,
@@ -18,6 +18,7 @@ from recsys.data.feature_tokens import (
 )
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
+from recsys.data.history_ranges import history_ends
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
 from recsys.data.joined_parts import check_joins, count_validation, join_validation
 from recsys.data.ml100k import Ml100k, fetch_ml100k
@@ -33,6 +34,7 @@ from recsys.data.reading import (
 from recsys.data.sequence_batches import SequenceBatches
 from recsys.data.sources import find_sources
 from recsys.data.split_settings import SplitSettings
+from recsys.data.storage import FORMAT_VERSION as DATASET_FORMAT
 from recsys.data.storage import read_prepared
 from recsys.data.synthetic import SyntheticData, make_synthetic
 from recsys.data.table_format import TableFormat
@@ -42,10 +44,12 @@ from recsys.data.training_batch import (
     TrainingBatch,
     TrainingBatches,
 )
+from recsys.data.user_histories import join_histories
 from recsys.data.user_weights import weigh_by_user
 from recsys.data.vocabulary import Vocabulary
 
 __all__ = [
+    "DATASET_FORMAT",
     "NO_TIME",
     "TOKEN_KINDS",
     "ColumnNames",

@@ -3,7 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data.events import Events, history_ends
+from recsys.data.events import Events
+from recsys.data.history_ranges import HistoryRanges
+from recsys.data.mapped_arrays import row_blocks
 
 
 def consecutive_pairs(
@@ -23,14 +25,16 @@ def consecutive_pairs(
         before another: as in `EventBatches`, an event then follows the next one of its user's
         list (the last one follows the first), unless the two are of the same item.
     """
-    ends = history_ends(events, clock, ties)
-    new_user = np.append(True, events.users[1:] != events.users[:-1])[: len(events)]
-    starts = np.maximum.accumulate(np.where(new_user, np.arange(len(events)), 0))
-    if clock == "none":
-        following = np.arange(1, len(events) + 1)
-        previous = np.where(following < ends, following, starts)
-        paired = events.items[previous] != events.items
-    else:
-        previous = ends - 1
-        paired = ends > starts
-    return events.items[previous[paired]], events.items[paired]
+    ranges, items = HistoryRanges(events, clock=clock, ties=ties), events.items
+    pairs = [np.zeros((2, 0), np.int64)]
+    for block in row_blocks(len(events)):
+        rows = np.arange(block.start, block.stop)
+        starts, ends = ranges.of(rows)
+        if clock == "none":
+            previous = np.where(rows + 1 < ends, rows + 1, starts)
+            paired = items.take(previous) != items[block]
+        else:
+            previous, paired = ends - 1, ends > starts
+        pairs.append(np.stack([items.take(previous[paired]), items[block][paired]]))
+    previous_items, next_items = np.concatenate(pairs, axis=1, dtype=np.int64)
+    return previous_items, next_items

@@ -3,15 +3,18 @@
 Dimensions: B rows in the batch, L events of history.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data.events import Events, history_ends
+from recsys.data.events import Events
+from recsys.data.history_ranges import HistoryRanges
+from recsys.data.newest_values import NewestValues
+from recsys.data.shuffled_rows import POOL_ROWS, ShuffledRows
 from recsys.data.training_batch import NO_TIME, TrainingBatch
-from recsys.data.user_ranges import take_padded
-from recsys.foundations import ArgumentError, check_positive, make_numpy_generator
+from recsys.foundations import ArgumentError, check_positive
 
 
 class EventBatches:
@@ -34,6 +37,7 @@ class EventBatches:
         with_times: Whether batches tell when the items of the histories were met, given a clock.
         repeats: Whether users are to be given again what they had. A history without an order then
             holds the positive's item where the user has it more than once, as it will in use.
+        shuffle_rows: The most rows that are shuffled at a time; see `ShuffledRows`.
 
     Raises:
         ArgumentError: `batch_size` is not above 0, or a position is out of range.
@@ -52,24 +56,28 @@ class EventBatches:
         positives: NDArray[np.int64] | None = None,
         with_times: bool = False,
         repeats: bool = False,
+        shuffle_rows: int = POOL_ROWS,
     ) -> None:
         check_positive("batch_size", batch_size)
-        self._positives = np.arange(len(events)) if positives is None else positives
-        _check_positions(self._positives, len(events))
-        self._events, self._ordered, self._seed = events, clock != "none", seed
+        _check_positions(positives, len(events))
+        self._events, self._positives, self._repeats = events, positives, repeats
         self._length, self._batch_size, self._drop_last = history_length, batch_size, drop_last
-        self._times = events.timestamps if with_times and clock == "time" else None
-        self._repeats = repeats
-        num_users = int(events.users.max()) + 1 if len(events.users) else 0
-        starts = np.searchsorted(events.users, np.arange(num_users + 1))
-        self._starts, self._stops = starts[:-1], starts[1:]
-        if self._ordered:
-            self._ends = history_ends(events, clock=clock, ties=ties)
+        self._order = ShuffledRows(self._count_rows(), pool_rows=shuffle_rows, seed=seed)
+        self._ordered = clock != "none"
+        self._ranges = HistoryRanges(events, clock=clock, ties=ties)
+        self._items = NewestValues(events.items, width=history_length, padding=-1)
+        times = events.timestamps if with_times and clock == "time" else None
+        self._times = (
+            None if times is None else NewestValues(times, width=history_length, padding=NO_TIME)
+        )
+
+    def _count_rows(self) -> int:
+        return len(self._events if self._positives is None else self._positives)
 
     @property
     def num_rows(self) -> int:
         """Count the rows that an epoch visits."""
-        rows = len(self._positives)
+        rows = self._count_rows()
         return rows - rows % self._batch_size if self._drop_last else rows
 
     def count_batches(self, epochs: int) -> int:
@@ -78,44 +86,48 @@ class EventBatches:
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
-        generator = make_numpy_generator(self._seed, "batches", epoch)
-        order = generator.permutation(self._positives)[: self.num_rows]
-        for batch in range(first_batch, self.count_batches(1)):
-            start = batch * self._batch_size
-            yield self._take(order[start : start + self._batch_size])
+        batches = self._order.batches(epoch, self._batch_size, first_batch=first_batch)
+        for rows in itertools.islice(batches, max(self.count_batches(1) - first_batch, 0)):
+            yield self._take(rows if self._positives is None else self._positives[rows])
 
     def _take(self, rows: NDArray[np.int64]) -> TrainingBatch:
         events = self._events
-        positions = self._earlier(rows) if self._ordered else self._others(rows)  # [B, L]
-        times = self._times
+        histories, times = self._earlier(rows) if self._ordered else (self._others(rows), None)
         return TrainingBatch(
-            users=events.users[rows],
-            positives=events.items[rows],
-            histories=take_padded(events.items, positions, -1),
-            weights=None if events.weights is None else events.weights[rows],
+            users=events.users.take(rows).astype(np.int64),
+            positives=events.items.take(rows).astype(np.int64),
+            histories=histories,
+            weights=None if events.weights is None else events.weights.take(rows),
             context=events.context.take(rows),
-            times=None if times is None else take_padded(times, positions, NO_TIME),
+            times=times,
         )
 
-    def _earlier(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the positions of the events before each row, newest first, -1 beyond the start."""
-        positions = self._ends[rows][:, None] - 1 - np.arange(self._length)  # [B, L]
-        return np.where(positions >= self._starts[self._events.users[rows]][:, None], positions, -1)
+    def _earlier(
+        self, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """Give the items before each row, newest first, and when they were met."""
+        starts, ends = self._ranges.of(rows)
+        times = None if self._times is None else self._times.take(ends, ends - starts)
+        return self._items.take(ends, ends - starts), times
 
     def _others(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give the events that follow in the user's list, round its end, up to the row itself."""
-        users = self._events.users[rows]
-        starts, stops = self._starts[users][:, None], self._stops[users][:, None]
+        """Give the items that follow in the user's list, round its end, up to the row itself."""
+        starts, stops = self._ranges.of(rows)
+        starts, sizes = starts[:, None], (stops - starts)[:, None]
         steps = np.arange(1, self._length + 1)
-        inside = steps < stops - starts
-        positions = starts + (rows[:, None] - starts + steps) % (stops - starts)  # [B, L]
+        positions = starts + (rows[:, None] - starts + steps) % sizes  # [B, L]
+        items = self._events.items.take(positions).astype(np.int64)
+        hidden = steps >= sizes
         if not self._repeats:
-            inside = inside & (self._events.items[positions] != self._events.items[rows][:, None])
-        return np.where(inside, positions, -1)
+            hidden |= items == self._events.items.take(rows)[:, None]
+        np.copyto(items, -1, where=hidden)
+        return items
 
 
-def _check_positions(positions: NDArray[np.int64], num_events: int) -> None:
-    if len(positions) and not 0 <= positions.min() <= positions.max() < num_events:
+def _check_positions(positions: NDArray[np.int64] | None, num_events: int) -> None:
+    if positions is None or not len(positions):
+        return
+    if not 0 <= positions.min() <= positions.max() < num_events:
         raise ArgumentError(
             f"`positives` must hold positions from 0 to {num_events - 1}, got "
             f"{positions.min()} to {positions.max()}."

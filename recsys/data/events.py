@@ -1,13 +1,13 @@
 """Interactions as rows, sorted by user and time."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.features import FeatureTable
-from recsys.foundations import Ragged, check_choice
+from recsys.data.mapped_arrays import row_blocks
+from recsys.foundations import Ragged
 
 
 @dataclass(frozen=True)
@@ -15,22 +15,45 @@ class Events:
     """N interactions, sorted by user, then by time, then by their order in the input.
 
     Attributes:
-        users: [N], int64, user rows; never falling.
-        items: [N], int64, item rows; rows at or above the number of candidates can be in a
-            validation or test part only.
+        users: [N], user rows, never falling; int32 where they are mapped from a file, so that
+            what is computed of them (such as user * num_items) must be made int64 first.
+        items: [N], item rows, likewise int32; rows at or above the number of candidates can be in
+            a validation or test part only.
         timestamps: [N], int64; microseconds (UTC) or an order, by the data set's clock; or None.
         weights: [N], float32, or None where every weight is 1.
         context: N rows; of an empty schema where the log has no context columns.
+        offsets: [U + 1], int64: the events of user u are those from ``offsets[u]`` to before
+            ``offsets[u + 1]``; None: not known beforehand, `offsets_of` counts them.
     """
 
-    users: NDArray[np.int64]
-    items: NDArray[np.int64]
+    users: NDArray[np.integer]
+    items: NDArray[np.integer]
     timestamps: NDArray[np.int64] | None
     weights: NDArray[np.float32] | None
     context: FeatureTable
+    offsets: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.users)
+
+    def offsets_of(self, num_users: int | None = None) -> NDArray[np.int64]:
+        """Give where the events of each user begin, and where the last one's end.
+
+        Args:
+            num_users: U, above every user row. None: up to the last user that has an event.
+
+        Returns:
+            [U + 1], int64; those that are known already where they are as many or more.
+        """
+        last = int(self.users[-1]) if len(self) else -1
+        size = last + 1 if num_users is None else num_users
+        if self.offsets is not None and len(self.offsets) > size:
+            return self.offsets[: size + 1]
+        counts = np.zeros(size, np.int64)
+        for rows in row_blocks(len(self)):
+            first, stop = int(self.users[rows.start]), int(self.users[rows.stop - 1]) + 1
+            counts[first:stop] += np.bincount(self.users[rows] - first, minlength=stop - first)
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     def by_user(self, num_users: int) -> Ragged:
         """Give the item rows of each user, oldest first.
@@ -38,8 +61,17 @@ class Events:
         Args:
             num_users: Lists wanted; every user row must be below it.
         """
-        counts = np.bincount(self.users, minlength=num_users)
-        return Ragged(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), self.items)
+        return Ragged(self.offsets_of(num_users), self.items)
+
+    def slice(self, start: int, stop: int) -> "Events":
+        """Give events start to before stop; the columns are views."""
+        return Events(
+            self.users[start:stop],
+            self.items[start:stop],
+            None if self.timestamps is None else self.timestamps[start:stop],
+            None if self.weights is None else self.weights[start:stop],
+            self.context.slice(start, stop),
+        )
 
     def take(self, positions: NDArray[np.integer]) -> "Events":
         """Take events by position, in the order given."""
@@ -50,66 +82,3 @@ class Events:
             None if self.weights is None else self.weights[positions],
             self.context.take(positions),
         )
-
-
-def history_ends(events: Events, clock: str, ties: str) -> NDArray[np.int64]:
-    """Give, for each event, the end of the events that its user had before it.
-
-    The history of event i is ``events.items[start:end]``, from the start of its user to the end
-    given here, which never passes i where there is an order.
-
-    Args:
-        events: Sorted, as they are.
-        clock: "time", "order" or "none".
-        ties: "include": events of the same time that stand before it in the input count as
-            before; "exclude": they do not.
-
-    Returns:
-        [N], int64, exclusive ends. With clock "none" the end of the user's events: no order is
-        known, so the caller leaves out the event's own item.
-    """
-    check_choice("clock", clock, ("time", "order", "none"))
-    check_choice("ties", ties, ("include", "exclude"))
-    positions = np.arange(len(events), dtype=np.int64)
-    if len(events) == 0:
-        return positions
-    new_user = events.users[1:] != events.users[:-1]
-    if clock == "none" or events.timestamps is None:
-        lasts = np.append(np.flatnonzero(new_user) + 1, len(events))
-        return np.asarray(lasts[np.searchsorted(lasts, positions, side="right")], np.int64)
-    if ties == "include":
-        return positions
-    starts_run = np.append(True, new_user | (events.timestamps[1:] != events.timestamps[:-1]))
-    return np.maximum.accumulate(np.where(starts_run, positions, 0))
-
-
-def join_histories(
-    parts: Sequence[Events], clock: str, num_users: int, num_items: int
-) -> tuple[Ragged, Ragged | None]:
-    """Give what each user had in several parts, oldest first, and when.
-
-    Args:
-        parts: Earlier parts first: of events at the same time, and of all events where a part
-            has no times, those of the earlier part come first.
-        clock: "time", "order" or "none".
-        num_users: Lists wanted; every user row must be below it.
-        num_items: Candidates; events of other items are left out.
-
-    Returns:
-        `num_users` lists of item rows, in which repeats stay; and as many lists of when each was
-        met, int64, in µs. None in place of the latter unless the clock is "time".
-    """
-    if not parts:
-        return Ragged.empty(num_users), Ragged.empty(num_users) if clock == "time" else None
-    users = np.concatenate([events.users for events in parts])
-    items = np.concatenate([events.items for events in parts])
-    stamps = [events.timestamps for events in parts if events.timestamps is not None]
-    order = np.flatnonzero(items < num_items)
-    times = None
-    if len(stamps) == len(parts):
-        times = np.concatenate(stamps)
-        order = order[np.argsort(times[order], kind="stable")]
-    lists = Ragged.from_pairs(users[order], items[order], num_users)
-    if clock != "time" or times is None:
-        return lists, None
-    return lists, Ragged.from_pairs(users[order], times[order], num_users)

@@ -117,6 +117,14 @@ class FeatureTable:
         }
         return FeatureTable(self.schema, columns, len(rows))
 
+    def slice(self, start: int, stop: int) -> "FeatureTable":
+        """Give rows start to before stop; the columns are views."""
+        columns: dict[str, Column] = {
+            name: column.slice(start, stop) if isinstance(column, Ragged) else column[start:stop]
+            for name, column in self.columns.items()
+        }
+        return FeatureTable(self.schema, columns, len(range(len(self))[start:stop]))
+
     def followed_by(self, other: "FeatureTable") -> "FeatureTable":
         """Put the rows of another table of the same schema behind these."""
         columns = {

@@ -76,7 +76,7 @@ def _added(dataset: PreparedDataset) -> Events:
     return events.take(np.flatnonzero(events.items < dataset.num_items))
 
 
-def _count_more(entities: Entities, rows: NDArray[np.int64]) -> Entities:
+def _count_more(entities: Entities, rows: NDArray[np.integer]) -> Entities:
     return replace(entities, counts=entities.counts + np.bincount(rows, minlength=len(entities)))
 
 

@@ -3,6 +3,7 @@
 Dimensions: Q users in the batch, P events of theirs, L events of the longest history.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,9 +11,11 @@ from numpy.typing import NDArray
 
 from recsys.data.events import Events
 from recsys.data.features import FeatureTable
+from recsys.data.newest_values import NewestValues
+from recsys.data.shuffled_rows import POOL_ROWS, ShuffledRows
 from recsys.data.training_batch import NO_TIME, TrainingBatch
-from recsys.data.user_ranges import UserRanges, join_ranges, take_padded
-from recsys.foundations import check_positive, make_numpy_generator
+from recsys.data.user_ranges import UserRanges, join_ranges
+from recsys.foundations import check_positive
 
 
 class ProfileBatches:
@@ -29,6 +32,7 @@ class ProfileBatches:
         batch_size: Q; the last batch of an epoch may be smaller.
         drop_last: Whether that smaller batch is left out.
         seed: Of the order.
+        shuffle_rows: The most users that are shuffled at a time; see `ShuffledRows`.
 
     Raises:
         ArgumentError: A size is not above 0.
@@ -43,13 +47,19 @@ class ProfileBatches:
         batch_size: int,
         drop_last: bool,
         seed: int,
+        shuffle_rows: int = POOL_ROWS,
     ) -> None:
         check_positive("batch_size", batch_size)
         check_positive("history_length", history_length)
-        self._events, self._seed, self._length = events, seed, history_length
+        self._events, self._length = events, history_length
         self._batch_size, self._drop_last = batch_size, drop_last
-        self._times = events.timestamps if clock == "time" else None
         self._users = UserRanges.of(events)
+        self._order = ShuffledRows(len(self._users.users), pool_rows=shuffle_rows, seed=seed)
+        self._items = NewestValues(events.items, width=history_length, padding=-1)
+        times = events.timestamps if clock == "time" else None
+        self._times = (
+            None if times is None else NewestValues(times, width=history_length, padding=NO_TIME)
+        )
 
     @property
     def num_rows(self) -> int:
@@ -63,25 +73,22 @@ class ProfileBatches:
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
-        generator = make_numpy_generator(self._seed, "batches", epoch)
-        order = generator.permutation(len(self._users.users))
-        for batch in range(first_batch, self.count_batches(1)):
-            start = batch * self._batch_size
-            yield self._take(order[start : start + self._batch_size])
+        batches = self._order.batches(epoch, self._batch_size, first_batch=first_batch)
+        for chosen in itertools.islice(batches, max(self.count_batches(1) - first_batch, 0)):
+            yield self._take(chosen)
 
     def _take(self, chosen: NDArray[np.int64]) -> TrainingBatch:
         events, times = self._events, self._times
         starts, stops = self._users.starts[chosen], self._users.stops[chosen]
+        sizes = stops - starts
         query_rows, positions = join_ranges(starts, stops)
-        ages = np.arange(min(self._length, (stops - starts).max()))
-        inputs = stops[:, None] - 1 - ages  # [Q, L]
-        inputs = np.where(inputs >= starts[:, None], inputs, -1)
+        width = int(min(self._length, sizes.max()))
         return TrainingBatch(
             users=self._users.users[chosen],
-            positives=events.items[positions],
-            histories=take_padded(events.items, inputs, -1),
-            weights=None if events.weights is None else events.weights[positions],
+            positives=events.items.take(positions).astype(np.int64),
+            histories=self._items.take(stops, sizes, width),
+            weights=None if events.weights is None else events.weights.take(positions),
             context=FeatureTable.missing(events.context.schema, len(chosen)),
-            times=None if times is None else take_padded(times, inputs, NO_TIME),
+            times=None if times is None else times.take(stops, sizes, width),
             query_rows=query_rows,
         )

@@ -3,15 +3,19 @@
 Dimensions: R windows in the batch, P positives, L inputs of the longest window.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data.events import Events, history_ends
+from recsys.data.events import Events
+from recsys.data.history_ranges import HistoryRanges
+from recsys.data.newest_values import NewestValues
+from recsys.data.shuffled_rows import POOL_ROWS, ShuffledRows
 from recsys.data.training_batch import NO_TIME, HistoryPlaces, TrainingBatch
-from recsys.data.user_ranges import UserRanges, join_ranges, take_padded
+from recsys.data.user_ranges import UserRanges, join_ranges
 from recsys.foundations import ArgumentError, check_positive, make_numpy_generator
 
 
@@ -33,6 +37,7 @@ class SequenceBatches:
         batch_size: R; the last batch of an epoch may be smaller.
         drop_last: Whether that smaller batch is left out.
         seed: Of the cuts and of the order.
+        shuffle_rows: The most windows that are shuffled at a time; see `ShuffledRows`.
 
     Raises:
         ArgumentError: A size is not above 0, or there is no order.
@@ -48,16 +53,21 @@ class SequenceBatches:
         batch_size: int,
         drop_last: bool,
         seed: int,
+        shuffle_rows: int = POOL_ROWS,
     ) -> None:
         check_positive("batch_size", batch_size)
         check_positive("history_length", history_length)
         if clock == "none":
             raise ArgumentError("`clock` must be time or order for sequences, got none.")
-        self._events, self._seed = events, seed
+        self._events, self._seed, self._shuffle_rows = events, seed, shuffle_rows
         self._length, self._batch_size, self._drop_last = history_length, batch_size, drop_last
-        self._times = events.timestamps if clock == "time" else None
         self._users = UserRanges.of(events)
-        self._ends = history_ends(events, clock=clock, ties=ties)
+        self._ranges = HistoryRanges(events, clock=clock, ties=ties)
+        self._items = NewestValues(events.items, width=history_length, padding=-1)
+        times = events.timestamps if clock == "time" else None
+        self._times = (
+            None if times is None else NewestValues(times, width=history_length, padding=NO_TIME)
+        )
 
     @property
     def num_rows(self) -> int:
@@ -66,50 +76,54 @@ class SequenceBatches:
 
     def count_batches(self, epochs: int) -> int:
         """Count the batches of the first epochs, which differ by where the cuts fall."""
-        sizes = (self._count(len(self._cut(epoch).begins)) for epoch in range(epochs))
-        return sum(sizes)
+        numbers = (int(self._first_cuts(epoch)[1].sum()) for epoch in range(epochs))
+        return sum(map(self._count, numbers))
 
     def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
         windows = self._cut(epoch)
-        order = make_numpy_generator(self._seed, "batches", epoch).permutation(len(windows.begins))
-        for batch in range(first_batch, self._count(len(order))):
-            start = batch * self._batch_size
-            yield self._take(windows.take(order[start : start + self._batch_size]))
+        num_windows = len(windows.begins)
+        order = ShuffledRows(num_windows, pool_rows=self._shuffle_rows, seed=self._seed)
+        batches = order.batches(epoch, self._batch_size, first_batch=first_batch)
+        for chosen in itertools.islice(batches, max(self._count(num_windows) - first_batch, 0)):
+            yield self._take(windows.take(chosen))
 
     def _count(self, num_windows: int) -> int:
         whole, rest = divmod(num_windows, self._batch_size)
         return whole + (rest > 0 and not self._drop_last)
 
-    def _cut(self, epoch: int) -> "_Windows":
+    def _first_cuts(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give the positives of each user before the first cut, and the number of windows."""
         generator = make_numpy_generator(self._seed, "windows", epoch)
         sizes, length = self._users.sizes, self._length
-        first = generator.integers(1, length + 1, size=len(sizes))  # positives before the first cut
+        first = generator.integers(1, length + 1, size=len(sizes))
         first = np.where(sizes <= length + 1, sizes, first)
-        numbers = 1 - (first - sizes) // length  # windows of each user
-        owners = np.repeat(np.arange(len(sizes)), numbers)
+        return first, 1 - (first - sizes) // length
+
+    def _cut(self, epoch: int) -> "_Windows":
+        first, numbers = self._first_cuts(epoch)
+        owners = np.repeat(np.arange(len(numbers)), numbers)
         places = np.arange(len(owners)) - (numbers.cumsum() - numbers)[owners]
         starts, ends = self._users.starts[owners], self._users.stops[owners]
-        stops = starts + first[owners] + places * length
-        begins = np.where(places == 0, starts, stops - length)
+        stops = starts + first[owners] + places * self._length
+        begins = np.where(places == 0, starts, stops - self._length)
         return _Windows(begins, np.minimum(stops, ends), np.maximum(begins - 1, starts))
 
     def _take(self, windows: "_Windows") -> TrainingBatch:
         events, times = self._events, self._times
         rows, positions = join_ranges(windows.begins, windows.stops)  # [P] and [P]
-        ages = np.arange(max(windows.num_inputs.max(), 1))
-        inputs = windows.stops[:, None] - 2 - ages  # [R, L]
-        inputs = np.where(inputs >= windows.lows[:, None], inputs, -1)
-        skipped = windows.stops[rows] - 1 - self._ends[positions]
-        nothing = skipped >= windows.num_inputs[rows]
+        ends, num_inputs = windows.stops - 1, windows.num_inputs
+        width = int(max(num_inputs.max(), 1))
+        skipped = ends[rows] - self._ranges.of(positions)[1]
+        nothing = skipped >= num_inputs[rows]
         return TrainingBatch(
-            users=events.users[positions],
-            positives=events.items[positions],
-            histories=take_padded(events.items, inputs, -1),
-            weights=None if events.weights is None else events.weights[positions],
+            users=events.users.take(positions).astype(np.int64),
+            positives=events.items.take(positions).astype(np.int64),
+            histories=self._items.take(ends, num_inputs, width),
+            weights=None if events.weights is None else events.weights.take(positions),
             context=events.context.take(positions),
-            times=None if times is None else take_padded(times, inputs, NO_TIME),
-            places=HistoryPlaces(rows, np.where(nothing, len(ages), skipped)),
+            times=None if times is None else times.take(ends, num_inputs, width),
+            places=HistoryPlaces(rows, np.where(nothing, width, skipped)),
         )
 
 

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from recsys.data.coded_log import PARTS
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entity_files import read_entities_file, write_entities
+from recsys.data.event_files import map_events, write_events
 from recsys.data.events import Events
-from recsys.data.features import FeatureSchema, FeatureTable
+from recsys.data.features import FeatureSchema
 from recsys.foundations import (
+    DataError,
     FormatError,
     atomic_folder,
     canonical_json,
@@ -25,8 +25,8 @@ from recsys.foundations import (
 )
 
 FORMAT = "recsys-dataset"
-FORMAT_VERSION = 1
-_ROWS_A_FILE = 4_000_000
+FORMAT_VERSION = 2
+_MOST_ROWS = 2**31  # of users and of items: their rows are int32
 _OUTSIDE_THE_FINGERPRINT = ("fingerprint", "summary", "warnings", "sources")
 
 
@@ -45,23 +45,25 @@ def write_prepared(
         users: All users.
         items: All items.
         parts: Part -> its events; "train", "validation", "test" and, where users are held out,
-            "validation_input" and "test_input".
+            "validation_input" and "test_input". Their columns are read in blocks, so that they may
+            be memory maps.
         manifest: What else is known; files, format and fingerprint are added here.
 
     Returns:
         The folder.
+
+    Raises:
+        DataError: There are more users or items than int32 can count.
     """
+    for name, entities in (("users", users), ("items", items)):
+        _check_count(name, len(entities))
     schemas = {"users": users.features.schema, "items": items.features.schema}
     schemas["context"] = parts["train"].context.schema
     with atomic_folder(output) as folder:
         write_entities(folder / "users.parquet", users)
         write_entities(folder / "items.parquet", items)
         for name, events in parts.items():
-            (folder / name).mkdir()
-            table = _event_table(events)
-            for number, start in enumerate(range(0, max(table.num_rows, 1), _ROWS_A_FILE)):
-                rows = table.slice(start, _ROWS_A_FILE)
-                pq.write_table(rows, folder / name / f"part-{number:05d}.parquet")
+            write_events(folder / name, events, len(users))
         write_json(
             folder / "features.json", {name: schema.to_json() for name, schema in schemas.items()}
         )
@@ -73,8 +75,13 @@ def write_prepared(
     return output
 
 
+def _check_count(name: str, count: int) -> None:
+    if count > _MOST_ROWS:
+        raise DataError(f"A data set can have {_MOST_ROWS:,} {name} at most, got {count:,}.")
+
+
 def read_prepared(path: Path | str, *, verify: bool = True) -> PreparedDataset:
-    """Read a prepared data set.
+    """Read a prepared data set; its events are mapped, not read.
 
     Args:
         path: Its folder.
@@ -113,12 +120,18 @@ def _read(folder: Path, manifest: dict[str, Any]) -> PreparedDataset:
         name: FeatureSchema.from_json(plain)
         for name, plain in read_json(folder / "features.json").items()
     }
+    counts = manifest["counts"]
     parts = {
-        name: _read_events(folder / name, schemas["context"])
+        name: map_events(
+            folder / name,
+            manifest["files"],
+            schemas["context"],
+            num_events=counts[name],
+            num_users=counts["known_users"],
+        )
         for name in PARTS
         if name in manifest["parts"]
     }
-    counts = manifest["counts"]
     return PreparedDataset(
         path=folder,
         manifest=manifest,
@@ -149,28 +162,3 @@ def _fingerprint(manifest: Mapping[str, Any]) -> str:
 
 def _describe_schema(schema: FeatureSchema) -> list[dict[str, Any]]:
     return [{"name": spec.name, "kind": spec.kind, "size": spec.size} for spec in schema]
-
-
-def _event_table(events: Events) -> pa.Table:
-    nothing = pa.nulls(len(events), pa.int64())
-    columns = {
-        "user": pa.array(events.users, pa.int32()),
-        "item": pa.array(events.items, pa.int32()),
-        "timestamp": nothing if events.timestamps is None else pa.array(events.timestamps),
-        "weight": nothing.cast(pa.float32())
-        if events.weights is None
-        else pa.array(events.weights),
-    }
-    return pa.table(columns | events.context.to_arrow("context_"))
-
-
-def _read_events(folder: Path, schema: FeatureSchema) -> Events:
-    table = pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("*.parquet"))])
-    times, weights = table["timestamp"], table["weight"]
-    return Events(
-        table["user"].to_numpy().astype(np.int64),
-        table["item"].to_numpy().astype(np.int64),
-        None if times.null_count else times.to_numpy(),
-        None if weights.null_count else weights.to_numpy(),
-        FeatureTable.from_arrow(schema, table, "context_"),
-    )

@@ -26,9 +26,9 @@ class UserRanges:
     @classmethod
     def of(cls, events: Events) -> Self:
         """Find them."""
-        is_first = np.append(True, events.users[1:] != events.users[:-1])[: len(events)]
-        starts = np.flatnonzero(is_first)
-        return cls(events.users[starts], starts, np.append(starts, len(events))[1:])
+        offsets = events.offsets_of()
+        users = np.flatnonzero(np.diff(offsets))
+        return cls(users, offsets[users], offsets[users + 1])
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -52,11 +52,3 @@ def join_ranges(
     ranges = np.repeat(np.arange(len(sizes)), sizes)
     before = sizes.cumsum() - sizes
     return ranges, np.arange(len(ranges)) + (starts - before)[ranges]
-
-
-def take_padded(
-    values: NDArray[np.int64], positions: NDArray[np.int64], padding: int
-) -> NDArray[np.int64]:
-    """Take values by position, of any shape; `padding` where the position is below 0."""
-    inside = positions >= 0
-    return np.where(inside, values[np.where(inside, positions, 0)], padding)

@@ -129,6 +129,7 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
     asked = dataset.validation if part == "validation" else dataset.test
     held_out = dataset.validation_input if part == "validation" else dataset.test_input
     user_rows, first = np.unique(asked.users, return_index=True)
+    user_rows = user_rows.astype(np.int64)
     if held_out is not None:
         sources, without = [held_out], int((~np.isin(np.unique(held_out.users), user_rows)).sum())
     else:
@@ -136,8 +137,9 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
         without = 0
     known = [events for events in sources if len(events)]
     chosen = _by_position(asked, user_rows)
-    histories, times = join_histories(known, dataset.clock, len(dataset.users), dataset.num_items)
-    histories = histories.take(user_rows)
+    histories, times = join_histories(
+        known, dataset.clock, len(dataset.users), dataset.num_items, users=user_rows
+    )
     return EvaluationQueries(
         user_rows=user_rows,
         histories=histories,
@@ -147,7 +149,7 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
         context=asked.context.take(first),
         features=dataset.users.features.take(user_rows),
         known=user_rows < dataset.num_users,
-        history_times=None if times is None else times.take(user_rows),
+        history_times=times,
         num_without_relevant=without,
     )
 
@@ -161,4 +163,5 @@ def history_rule(dataset: PreparedDataset, part: str) -> str:
 
 def _by_position(events: Events, user_rows: NDArray[np.int64]) -> Ragged:
     counts = np.diff(np.append(np.searchsorted(events.users, user_rows), len(events)))
-    return Ragged(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), events.items)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Ragged(offsets, events.items.astype(np.int64))

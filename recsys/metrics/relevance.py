@@ -1,9 +1,13 @@
 """Where the relevant candidates stand in ranked lists; what every ranking metric starts from."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys.foundations import Ragged, ShapeError
+
+_ROWS_AT_ONCE = 2**20  # a number of 8 bytes a row, several times over
 
 
 def distinct(lists: Ragged) -> Ragged:
@@ -15,8 +19,13 @@ def distinct(lists: Ragged) -> Ragged:
     Returns:
         Q lists without repeats.
     """
-    kept = _first_occurrences(_pair_keys(lists, _width(lists)))
-    counts = np.bincount(lists.owners()[kept], minlength=len(lists))
+    width = _width(lists)
+    kept, counts = np.zeros(len(lists.rows), bool), np.zeros(len(lists), np.int64)
+    for start, stop in _blocks(lists):
+        block = lists.slice(start, stop)
+        first = _first_occurrences(_pair_keys(block, width))
+        kept[lists.offsets[start] : lists.offsets[stop]] = first
+        counts[start:stop] = np.bincount(block.owners()[first], minlength=len(block))
     return Ragged(_offsets(counts), lists.rows[kept])
 
 
@@ -77,6 +86,16 @@ def num_relevant_of(truth: Ragged) -> NDArray[np.int64]:
 def positions_in(lists: Ragged) -> NDArray[np.int64]:
     """Give each entry's place in its list, from 0: [offsets[-1]], int64."""
     return np.arange(lists.offsets[-1]) - np.repeat(lists.offsets[:-1], lists.lengths)
+
+
+def _blocks(lists: Ragged) -> Iterator[tuple[int, int]]:
+    """Give ranges of lists that hold so many rows together as are worked on at once."""
+    start = 0
+    while start < len(lists):
+        most = lists.offsets[start] + _ROWS_AT_ONCE
+        stop = max(int(np.searchsorted(lists.offsets, most, side="right")) - 1, start + 1)
+        yield start, stop
+        start = stop
 
 
 def _pair_keys(lists: Ragged, width: int) -> NDArray[np.int64]:

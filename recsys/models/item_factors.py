@@ -48,8 +48,8 @@ class ItemFactors:
 
     def __init__(
         self,
-        users: NDArray[np.int64],
-        items: NDArray[np.int64],
+        users: NDArray[np.integer],
+        items: NDArray[np.integer],
         *,
         num_items: int,
         dim: int,
@@ -60,10 +60,10 @@ class ItemFactors:
         _, owners = np.unique(users, return_inverse=True)
         num_users = int(owners.max(initial=-1)) + 1
         pairs = np.unique(owners.astype(np.int64) * num_items + items)
-        owners, items = pairs // num_items, pairs % num_items
+        owners, chosen = pairs // num_items, pairs % num_items
         most = max(_NUMBERS_AT_ONCE // dim, 1)
-        self._by_user = _Side.of(owners, items, num_users, num_items, most=most)
-        self._by_item = _Side.of(items, owners, num_items, num_users, most=most)
+        self._by_user = _Side.of(owners, chosen, num_users, num_items, most=most)
+        self._by_item = _Side.of(chosen, owners, num_items, num_users, most=most)
         std = _INIT_STD / dim**0.5
         self._of_users: Tensor = torch.randn(num_users, dim, generator=generator) * std
         self._of_items: Tensor = torch.randn(num_items, dim, generator=generator) * std

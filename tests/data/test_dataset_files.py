@@ -66,7 +66,7 @@ def make_dataset(folder: Path, *, num_rows: int = 400, seed: int = 0) -> Path:
 
 def test_says_what_the_contract_asks_of_the_manifest(tmp_path: Path) -> None:
     manifest = json.loads((make_dataset(tmp_path / "d") / "manifest.json").read_text())
-    assert (manifest["format"], manifest["format_version"]) == ("recsys-dataset", 1)
+    assert (manifest["format"], manifest["format_version"]) == ("recsys-dataset", 2)
     assert manifest["sources"] == [
         {"table": "interactions", "path": "log.csv", "size_bytes": 1, "sha256": "0"}
     ]
@@ -76,14 +76,12 @@ def test_says_what_the_contract_asks_of_the_manifest(tmp_path: Path) -> None:
     assert manifest["split"]["test_from"].startswith("2001-09-09T")
     assert (manifest["seed"], manifest["clock"], manifest["exclude_seen"]) == (0, "time", True)
     assert manifest["features"]["items"][1] == {"name": "name", "kind": "text", "size": 100}
-    assert sorted(manifest["files"]) == [
-        "features.json",
-        "items.parquet",
-        "test/part-00000.parquet",
-        "train/part-00000.parquet",
-        "users.parquet",
-        "validation/part-00000.parquet",
-    ]
+    columns = ["context_0", "item", "offsets", "timestamp", "user", "weight"]
+    of_a_part = [*(f"{name}.npy" for name in columns), "part-00000.parquet"]
+    assert set(manifest["files"]) == {
+        *("features.json", "items.parquet", "users.parquet"),
+        *(f"{part}/{name}" for part in ("train", "validation", "test") for name in of_a_part),
+    }
 
 
 def test_the_files_hold_the_documented_columns(tmp_path: Path) -> None:
@@ -160,8 +158,8 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 def test_an_unknown_format_version_is_refused_by_name(tmp_path: Path) -> None:
     folder = make_dataset(tmp_path / "d")
-    edit(folder, lambda manifest: manifest.update(format_version=2))
-    with pytest.raises(FormatError, match="has the format version 2; this release reads 1"):
+    edit(folder, lambda manifest: manifest.update(format_version=1))
+    with pytest.raises(FormatError, match="has the format version 1; this release reads 2"):
         read_prepared(folder)
 
 
