@@ -19,6 +19,7 @@ from recsys.foundations import (
 from recsys.sampling.draw import check_rows
 from recsys.sampling.hashing import Hashing
 from recsys.sampling.saved_state import check_state_like
+from recsys.sampling.unique_rows import unique_rows
 
 
 class CountMinPopularity:
@@ -83,7 +84,7 @@ class CountMinPopularity:
     def update(self, positive_rows: Tensor) -> None:
         """Count a step's positives, once a step and after their use: [B], int64."""
         check_shape("positive_rows", positive_rows, None)
-        rows, occurrences = positive_rows.unique(return_counts=True)
+        rows, occurrences = unique_rows(positive_rows)
         floor = self.count(rows) + occurrences  # what every counter of the item must reach
         for counts, buckets in zip(self._counts, self._hashing.buckets(rows), strict=True):
             counts.scatter_reduce_(0, buckets, floor, reduce="amax")

@@ -10,6 +10,7 @@ from recsys.sampling.catalogue_sum import sum_over_catalogue
 from recsys.sampling.draw import DrawRequest, Sample
 from recsys.sampling.inclusion import log_inclusion_probability
 from recsys.sampling.proposal import Proposal
+from recsys.sampling.unique_rows import unique_rows
 
 
 class DeduplicatedSampler:
@@ -37,7 +38,7 @@ class DeduplicatedSampler:
         """Draw [S] different candidates, in the order of their rows."""
         size = self._expected_size() if self._fixed_size is None else self._fixed_size
         return Sample(
-            rows=torch.unique(self._proposal.draw(self._num_draws, generator)),
+            rows=unique_rows(self._proposal.draw(self._num_draws, generator))[0],
             log_expected_count=self._log_expected_count,
             expected_size=size,
         )

@@ -11,6 +11,7 @@ from recsys.sampling.catalogue_sum import sum_over_catalogue
 from recsys.sampling.draw import DrawRequest, Sample
 from recsys.sampling.inclusion import log_inclusion_probability
 from recsys.sampling.proposal import Proposal
+from recsys.sampling.unique_rows import first_places
 
 _MAX_TRIES = 1000  # for each candidate of the sample
 
@@ -94,7 +95,7 @@ class DistinctSampler:
         held, num_tries, wanted = torch.empty(0, dtype=torch.int64), 0, self._num_sampled
         while num_tries < _MAX_TRIES * wanted:
             rows = torch.cat([held, self._proposal.draw(wanted, generator)])
-            first = _first_places(rows)
+            first = first_places(rows)
             if len(first) >= wanted:
                 last = int(first[wanted - 1])
                 return rows[first[:wanted]], num_tries + last - len(held) + 1
@@ -115,11 +116,3 @@ class DistinctSampler:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Hand the proposal its state."""
         self._proposal.load_state_dict(state)
-
-
-def _first_places(rows: Tensor) -> Tensor:
-    """Give the places, rising, at which a row stands for the first time."""
-    ordered, places = rows.sort(stable=True)
-    is_first = torch.ones(len(rows), dtype=torch.bool)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    return places[is_first].sort().values

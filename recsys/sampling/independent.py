@@ -10,6 +10,7 @@ from recsys.sampling.catalogue_sum import sum_over_catalogue
 from recsys.sampling.draw import DrawRequest, Sample
 from recsys.sampling.inclusion import log_poisson_inclusion_probability
 from recsys.sampling.proposal import Proposal
+from recsys.sampling.unique_rows import unique_rows
 
 
 class IndependentSampler:
@@ -43,7 +44,7 @@ class IndependentSampler:
         mean = torch.tensor(self._num_sampled, dtype=torch.float64)
         num_draws = int(torch.poisson(mean, generator=generator))
         return Sample(
-            rows=torch.unique(self._proposal.draw(num_draws, generator)),
+            rows=unique_rows(self._proposal.draw(num_draws, generator))[0],
             log_expected_count=self._log_expected_count,
             expected_size=size,
         )

@@ -34,10 +34,13 @@ def popularity_probabilities(counts: NDArray[Any] | Tensor, alpha: float) -> NDA
         raise ArgumentError("`counts` must hold one value above 0, got none.")
     if alpha == 0:
         return np.full(len(counts), 1 / len(counts))
-    log_weights = np.full(len(counts), -np.inf)
+    weights = np.full(len(counts), -np.inf)  # logarithms at first, here and below in place
     seen = counts > 0
     most = counts.max() if alpha > 0 else counts[seen].min()  # the likeliest: no alpha overflows
+    np.log(counts, out=weights, where=seen)
+    np.subtract(weights, np.log(most), out=weights, where=seen)
     with np.errstate(over="ignore"):  # to -inf
-        log_weights[seen] = alpha * (np.log(counts[seen]) - np.log(most))
-    weights = np.exp(log_weights)
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
+        np.multiply(weights, alpha, out=weights, where=seen)
+    np.exp(weights, out=weights)
+    weights /= weights.sum()
+    return weights

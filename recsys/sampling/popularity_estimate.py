@@ -48,7 +48,7 @@ class ExactPopularity:
     def __init__(self, counts: NDArray[Any] | Tensor) -> None:
         probabilities = popularity_probabilities(counts, 1.0)
         self.num_candidates = len(probabilities)
-        self._log_probabilities = torch.from_numpy(probabilities).log()  # log 0 is -inf: Q = 0
+        self._log_probabilities = torch.from_numpy(probabilities).log_()  # log 0 is -inf: Q = 0
 
     def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
         """Give ``log(n * count / sum(counts))``: as `rows`, float64; -inf for 0."""

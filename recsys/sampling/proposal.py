@@ -115,7 +115,7 @@ class PopularityProposal:
             )
         self.num_candidates = len(probabilities)
         self._table = AliasTable(probabilities)
-        self._log_probabilities = torch.from_numpy(probabilities).log()  # log 0 is -inf: Q = 0
+        self._log_probabilities = torch.from_numpy(probabilities).log_()  # log 0 is -inf: Q = 0
 
     def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """Draw with replacement: [num_draws], int64."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from recsys.foundations import ArgumentError, FormatError, check_shape
 from recsys.sampling.hashing import Hashing
 from recsys.sampling.saved_state import check_state_like
+from recsys.sampling.unique_rows import unique_rows
 
 
 class StreamingPopularity:
@@ -115,7 +116,7 @@ class StreamingPopularity:
         buckets = self._hashing.buckets(positive_rows)  # [M, B]
         tables = torch.arange(self._hashing.num_tables)[:, None]
         keys = (tables * self._hashing.num_buckets + buckets).flatten()
-        keys, counts = keys.unique(return_counts=True)  # each bucket once
+        keys, counts = unique_rows(keys)  # each bucket once
         self._step += 1
         self._num_positives += len(positive_rows)
 
