@@ -13,6 +13,7 @@ from torch import Tensor
 from recsys.foundations import ArgumentError, check_integers, check_shape
 from recsys.sampling.draw import check_rows
 from recsys.sampling.proposal import PopularityProposal
+from recsys.sampling.take import take
 
 
 class BigramProposal:
@@ -93,7 +94,7 @@ class BigramProposal:
         places = torch.rand(shape, generator=generator, dtype=torch.float64) * num_pairs[:, None]
         pairs = starts[:, None] + places.long()  # below starts + num_pairs where there are pairs
         follows = (coins >= self._unigram_share) & (num_pairs > 0)[:, None]
-        rows[follows] = self._next_rows[pairs[follows]]
+        rows[follows] = take(self._next_rows, pairs[follows])
         return rows
 
     def log_probability(self, last_rows: Tensor, rows: Tensor) -> Tensor:
@@ -115,8 +116,8 @@ class BigramProposal:
         log_unigram = self._unigram.log_probability(rows)
         keys = last_rows[:, None].long() * self.num_candidates + rows  # below 0 without a last item
         places = torch.searchsorted(self._keys, keys)
-        found = self._keys[places] == keys
-        pair_counts = torch.where(found, self._pair_counts[places], 0)  # [B, K]
+        found = take(self._keys, places) == keys
+        pair_counts = torch.where(found, take(self._pair_counts, places), 0)  # [B, K]
         log_pairs = pair_counts.double().log() - num_pairs.clamp(min=1).double().log()[:, None]
         share = self._unigram_share
         log_rest = math.log1p(-share) if share < 1 else -math.inf
@@ -133,4 +134,5 @@ class BigramProposal:
                 f"`last_rows` must be in [-1, {self.num_candidates}), got {int(outside[0])}."
             )
         known = last_rows.clamp(min=0)
-        return self._starts[known], torch.where(last_rows >= 0, self._num_pairs[known], 0)
+        num_pairs = take(self._num_pairs, known)
+        return take(self._starts, known), torch.where(last_rows >= 0, num_pairs, 0)

@@ -17,8 +17,9 @@ from recsys.foundations import (
     check_shape,
 )
 from recsys.sampling.draw import check_rows
-from recsys.sampling.hashing import Hashing
+from recsys.sampling.hashing import Hashing, places_in_tables
 from recsys.sampling.saved_state import check_state_like
+from recsys.sampling.take import take
 from recsys.sampling.unique_rows import unique_rows
 
 
@@ -71,8 +72,8 @@ class CountMinPopularity:
             ArgumentError: A row is not in the catalogue.
         """
         check_rows("rows", rows, self._num_candidates)
-        tables = torch.arange(self._hashing.num_tables).view(-1, *[1] * rows.ndim)
-        return self._counts[tables, self._hashing.buckets(rows)].amin(dim=0)
+        places = places_in_tables(self._hashing, rows)
+        return take(self._counts.view(-1), places).amin(dim=0)
 
     def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
         """Give the log of the expected count among that many positives: as `rows`, float64."""

@@ -126,3 +126,17 @@ class TableHashing:
     def identity(self) -> Tensor:
         """Give the tables: [M, C], int64."""
         return self._tables
+
+
+def places_in_tables(hashing: Hashing, rows: Tensor) -> Tensor:
+    """Give each row's place in every one of M tables of H that lie end to end.
+
+    Args:
+        hashing: M functions from rows to buckets.
+        rows: Any shape, int64.
+
+    Returns:
+        [M, *rows.shape], int64, in [0, M H).
+    """
+    starts = hashing.num_buckets * torch.arange(hashing.num_tables)
+    return starts.view(-1, *[1] * rows.ndim) + hashing.buckets(rows)

@@ -12,6 +12,7 @@ from recsys.sampling.count_levels import CountLevels
 from recsys.sampling.draw import check_rows
 from recsys.sampling.fenwick_tree import FenwickTree
 from recsys.sampling.saved_state import check_state_like
+from recsys.sampling.take import take
 from recsys.sampling.uniform_integers import uniform_integers
 
 
@@ -47,7 +48,7 @@ class LearnedUnigramProposal:
     def log_probability(self, rows: Tensor) -> Tensor:
         """Give the log probability by the counts so far: as `rows`, float64, always finite."""
         check_rows("rows", rows, self.num_candidates)
-        return self._of_counts(torch.from_numpy(self._tree.values)[rows])
+        return self._of_counts(take(torch.from_numpy(self._tree.values), rows))
 
     def levels(self) -> tuple[Tensor, Tensor]:
         """Give the log probability of each different count, and how many have it: [K] and [K]."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from recsys.foundations import ArgumentError, check_shape
 from recsys.sampling.draw import check_no_state, check_rows
+from recsys.sampling.take import take
 
 
 class LogUniformProposal:
@@ -50,12 +51,13 @@ class LogUniformProposal:
         uniforms = torch.rand(num_draws, generator=generator, dtype=torch.float64)  # [0, 1)
         # r <= rank is drawn with chance log(rank + 2) / log(C + 1)
         ranks = (uniforms * math.log(self.num_candidates + 1)).exp().long() - 1
-        return self._row_of_rank[ranks.clamp(max=self.num_candidates - 1)]  # rounding at the end
+        last = self.num_candidates - 1
+        return take(self._row_of_rank, ranks.clamp(max=last))  # rounding at the end
 
     def log_probability(self, rows: Tensor) -> Tensor:
         """Give the log probability: as `rows`, float64, always finite."""
         check_rows("rows", rows, self.num_candidates)
-        return self._of_ranks(self._rank_of_row[rows])
+        return self._of_ranks(take(self._rank_of_row, rows))
 
     def levels(self) -> tuple[Tensor, Tensor]:
         """Give the log probability of each rank: [C], and [C] ones."""

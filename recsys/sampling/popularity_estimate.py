@@ -10,6 +10,7 @@ from torch import Tensor
 
 from recsys.sampling.draw import check_no_state, check_rows
 from recsys.sampling.popularity import popularity_probabilities
+from recsys.sampling.take import take
 
 
 class Popularity(Protocol):
@@ -54,7 +55,7 @@ class ExactPopularity:
         """Give ``log(n * count / sum(counts))``: as `rows`, float64; -inf for 0."""
         check_rows("rows", rows, self.num_candidates)
         log_count = math.log(num_positives) if num_positives > 0 else -math.inf
-        return self._log_probabilities[rows] + log_count
+        return take(self._log_probabilities, rows) + log_count
 
     def update(self, positive_rows: Tensor) -> None:
         """Do nothing: the counts are known."""

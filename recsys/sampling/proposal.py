@@ -16,6 +16,7 @@ from recsys.foundations import ArgumentError, check_count
 from recsys.sampling.alias_table import AliasTable
 from recsys.sampling.draw import check_no_state, check_rows
 from recsys.sampling.popularity import popularity_probabilities
+from recsys.sampling.take import take
 from recsys.sampling.uniform_integers import uniform_integers
 
 
@@ -124,7 +125,7 @@ class PopularityProposal:
     def log_probability(self, rows: Tensor) -> Tensor:
         """Give the log probability: as `rows`, float64; -inf without events, unless alpha is 0."""
         check_rows("rows", rows, self.num_candidates)
-        return self._log_probabilities[rows]
+        return take(self._log_probabilities, rows)
 
     def levels(self) -> tuple[Tensor, Tensor]:
         """Give the different log probabilities, rising, and how many have each; O(C log C)."""

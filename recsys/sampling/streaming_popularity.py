@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError, FormatError, check_shape
-from recsys.sampling.hashing import Hashing
+from recsys.sampling.hashing import Hashing, places_in_tables
 from recsys.sampling.saved_state import check_state_like
+from recsys.sampling.take import take
 from recsys.sampling.unique_rows import unique_rows
 
 
@@ -85,7 +86,7 @@ class StreamingPopularity:
             bucket shortens gaps. Above 1 where the gap is below 1, as it can be for a while after
             an initial gap of 0; nan where it is 0.
         """
-        gap = self._gap[self._places(rows)].amax(dim=0)
+        gap = take(self._gap.view(-1), places_in_tables(self._hashing, rows)).amax(dim=0)
         return torch.where(gap > 0, 1 / gap, math.nan)
 
     def log_rate(self, rows: Tensor, num_positives: float) -> Tensor:
@@ -97,13 +98,13 @@ class StreamingPopularity:
         Raises:
             ArgumentError: A row's gap is 0: it was not seen, and `initial_gap` is 0.
         """
-        places = self._places(rows)
-        gap = self._gap[places].double()  # [M, *rows.shape]
+        places = places_in_tables(self._hashing, rows)
+        gap = take(self._gap.view(-1), places).double()  # [M, *rows.shape]
         if (gap == 0).any():
             raise ArgumentError(
                 "`initial_gap` must be above 0 for the rate of items that were not seen yet, got 0."
             )
-        share = self._share[places].double()
+        share = take(self._share.view(-1), places).double()
         mean_size = self._num_positives / self._step if self._step else num_positives
         share = torch.where(share == 0, 1 / max(mean_size, 1), share)
         gap = gap.clamp(min=1)  # no item occurs more than once a step, whatever the initial gap
@@ -113,21 +114,20 @@ class StreamingPopularity:
     def update(self, positive_rows: Tensor) -> None:
         """Take up a step's positives, once a step and after their use: [B], int64."""
         check_shape("positive_rows", positive_rows, None)
-        buckets = self._hashing.buckets(positive_rows)  # [M, B]
-        tables = torch.arange(self._hashing.num_tables)[:, None]
-        keys = (tables * self._hashing.num_buckets + buckets).flatten()
-        keys, counts = unique_rows(keys)  # each bucket once
+        places = places_in_tables(self._hashing, positive_rows)  # [M, B]
+        keys, counts = unique_rows(places.flatten())  # each bucket once
         self._step += 1
         self._num_positives += len(positive_rows)
 
         last_seen, gap, share = (
             array.view(-1) for array in (self._last_seen, self._gap, self._share)
         )
-        gaps = (self._step - last_seen[keys]).to(gap.dtype)
-        gap[keys] = (1 - self._step_size) * gap[keys] + self._step_size * gaps
+        gaps = (self._step - take(last_seen, keys)).to(gap.dtype)
+        gap[keys] = (1 - self._step_size) * take(gap, keys) + self._step_size * gaps
         last_seen[keys] = self._step
         shares = counts.to(share.dtype) / len(positive_rows)
-        before = torch.where(share[keys] == 0, shares, share[keys])
+        before = take(share, keys)
+        before = torch.where(before == 0, shares, before)
         share[keys] = (1 - self._step_size) * before + self._step_size * shares
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -153,8 +153,3 @@ class StreamingPopularity:
         self._step, self._num_positives = int(state["step"]), int(state["num_positives"])
         self._last_seen = state["last_seen"].clone()
         self._gap, self._share = state["gap"].clone(), state["share"].clone()
-
-    def _places(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Give each row's place in every table: [M, 1, ...] and [M, *rows.shape]."""
-        tables = torch.arange(self._hashing.num_tables).view(-1, *[1] * rows.ndim)
-        return tables, self._hashing.buckets(rows)
