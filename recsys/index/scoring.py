@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys.foundations import ArgumentError, ShapeError, check_shape
 from recsys.index.hits import Hits
 
-_PRODUCTS_AT_ONCE = 1 << 15  # of an interest and a candidate; bounds the two float64 copies
+_NUMBERS_AT_ONCE = 1 << 17  # of the vectors that are multiplied; the copies stay in the cache
 
 
 def check_search(query_vectors: NDArray[Any], dim: int, k: int) -> NDArray[np.float32]:
@@ -74,27 +74,45 @@ def score_pairs(
     """
     scores = np.empty(len(rows), np.float32)
     _, num_interests, dim = query_vectors.shape
-    step = max(_PRODUCTS_AT_ONCE // num_interests, 1)
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        products = query_vectors[queries[part]].astype(np.float64)  # [pairs, M, D]
-        products *= vectors[rows[part]][:, None]
-        sums = products.reshape(-1, dim).sum(axis=1)
+    step = min(max(_NUMBERS_AT_ONCE // max(num_interests * dim, 1), 1), len(rows))
+    asked = np.empty((step, num_interests, dim), np.float32)
+    found = np.empty((step, 1, dim), np.float32)
+    products = np.empty((step, num_interests, dim))
+    for start in range(0, len(rows), max(step, 1)):
+        part = slice(start, min(start + step, len(rows)))
+        size = part.stop - start
+        # "clip" alone writes to `out` without a copy; rows are never outside
+        np.take(query_vectors, queries[part], axis=0, out=asked[:size], mode="clip")
+        np.take(vectors, rows[part], axis=0, out=found[:size, 0], mode="clip")
+        products[:size] = asked[:size]
+        products[:size] *= found[:size]
+        sums = products[:size].reshape(-1, dim).sum(axis=1)
         scores[part] = sums.reshape(-1, num_interests).max(axis=1)
+    scores += np.float32(0.0)  # -0 becomes 0: equal scores have equal bytes
     return scores
 
 
 def order_pairs(
-    queries: NDArray[np.int64], rows: NDArray[np.int64], scores: NDArray[np.float32], k: int
+    queries: NDArray[np.integer], rows: NDArray[np.int64], scores: NDArray[np.float32], k: int
 ) -> NDArray[np.int64]:
     """Find the best k pairs of each query: by query, then score (falling), then row (rising).
+
+    Args:
+        queries: [P], from 0.
+        rows: [P], distinct within a query, from 0, below 2^32.
+        scores: [P].
+        k: At least 1.
 
     Returns:
         Positions of the pairs that stay, in that order.
     """
-    order = np.lexsort((rows, -scores, queries))
-    owners = queries[order]
-    starts = np.searchsorted(owners, owners, side="left")
+    bits = (np.float32(0.0) - scores).view(np.int32).astype(np.int64)  # 0 - x: there is one zero
+    falling = np.where(bits < 0, -(2**31) - bits, bits)
+    order = np.argsort((falling << 32) + rows)
+    counts = np.bincount(queries)
+    narrow = np.uint16 if len(counts) <= 2**16 else np.int64  # 16 bits are sorted by counting
+    order = order[np.argsort(queries[order].astype(narrow), kind="stable")]
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
     return order[np.arange(len(order)) - starts < k]
 
 
