@@ -42,7 +42,7 @@ from recsys.training import (
 _FREE = ("tracking", "evaluation", "index", "dataset", "split", "features")
 _FREE_KEYS = (
     *("run_dir", "resume", "threads", "dataset_dir"),
-    *("trainer.epochs", "trainer.patience", "trainer.refit"),
+    *("trainer.epochs", "trainer.patience", "trainer.refit", "trainer.prefetch"),
 )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from recsys.config.schema_stages import TrainConfig
 from recsys.data import (
     EventBatches,
+    PrefetchedBatches,
     PreparedDataset,
     ProfileBatches,
     SequenceBatches,
@@ -22,13 +23,21 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
     Raises:
         ConfigError: Dropping the last batch leaves none, or the data cannot serve the examples.
     """
-    trainer = config.trainer
+    batches = _build_source(config, dataset)
+    depth = config.trainer.prefetch
+    return PrefetchedBatches(batches, depth=depth) if depth else batches
+
+
+def _build_source(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatches:
+    trainer, history = config.trainer, config.model.user_tower.history
     settings: dict[str, Any] = {
         "clock": dataset.clock,
-        "history_length": config.model.user_tower.history.length,
+        # Where the tower reads no history, the bigram still asks for the last item.
+        "history_length": 1 if history.encoder == "none" else history.length,
         "batch_size": trainer.batch_size,
         "drop_last": trainer.drop_last,
         "seed": config.seed,
+        "shuffle_rows": trainer.shuffle_rows,
     }
     events, ties = weigh_by_user(dataset.train, trainer.user_weighting), config.history.ties
     batches: TrainingBatches
@@ -40,7 +49,7 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
             _check_context(config, dataset)
             batches = ProfileBatches(events, **settings)
         case _:
-            with_times = config.model.user_tower.history.reads_times(dataset.clock)
+            with_times = history.reads_times(dataset.clock)
             batches = EventBatches(
                 events,
                 ties=ties,
@@ -61,7 +70,7 @@ def positives_per_step(config: TrainConfig, dataset: PreparedDataset) -> float:
     """Count the positives of a step, in the mean where batches are not of events."""
     if config.trainer.examples == "events":
         return config.trainer.batch_size
-    batches = build_batches(config, dataset)
+    batches = _build_source(config, dataset)
     return batches.num_rows / batches.count_batches(1)
 
 

@@ -30,6 +30,8 @@ class TrainerConfig:
     batch_size: int = MISSING  # events, windows of sequences, or users of profiles
     user_weighting: float = MISSING  # an event weighs n ** -this, n the number of its user's events
     drop_last: bool = MISSING  # leave out an epoch's last, smaller batch
+    shuffle_rows: int = MISSING  # the most events, windows or users that are shuffled at a time
+    prefetch: int = MISSING  # batches that a thread makes ahead of the steps; 0: none, no thread
     device: str = MISSING
     validate_at: int = MISSING  # k of the validation recall that picks the best epoch
     validation_users: int | None = MISSING  # at most so many, drawn by seed; null: all
@@ -46,6 +48,8 @@ class TrainerConfig:
             raise ConfigError(
                 f"trainer.user_weighting must be from 0 to 1, got {self.user_weighting}."
             )
+        at_least("trainer.shuffle_rows", self.shuffle_rows, 1)
+        at_least("trainer.prefetch", self.prefetch, 0)
         one_of("trainer.device", self.device, ("auto", "cpu", "cuda", "mps"))
         at_least("trainer.validate_at", self.validate_at, 1)
         at_least("trainer.patience", self.patience, 0)

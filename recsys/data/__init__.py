@@ -22,6 +22,7 @@ from recsys.data.history_ranges import history_ends
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
 from recsys.data.joined_parts import check_joins, count_validation, join_validation
 from recsys.data.ml100k import Ml100k, fetch_ml100k
+from recsys.data.prefetched_batches import PrefetchedBatches
 from recsys.data.prepare import prepare_dataset
 from recsys.data.profile_batches import ProfileBatches
 from recsys.data.raw import RawEntities, RawLog
@@ -40,6 +41,7 @@ from recsys.data.synthetic import SyntheticData, make_synthetic
 from recsys.data.table_format import TableFormat
 from recsys.data.training_batch import (
     NO_TIME,
+    BatchStream,
     HistoryPlaces,
     TrainingBatch,
     TrainingBatches,
@@ -52,6 +54,7 @@ __all__ = [
     "DATASET_FORMAT",
     "NO_TIME",
     "TOKEN_KINDS",
+    "BatchStream",
     "ColumnNames",
     "Entities",
     "EventBatches",
@@ -64,6 +67,7 @@ __all__ = [
     "HistoryPlaces",
     "LogOptions",
     "Ml100k",
+    "PrefetchedBatches",
     "PreparedDataset",
     "ProfileBatches",
     "RawEntities",

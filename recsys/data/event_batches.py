@@ -4,7 +4,6 @@ Dimensions: B rows in the batch, L events of history.
 """
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from recsys.data.events import Events
 from recsys.data.history_ranges import HistoryRanges
 from recsys.data.newest_values import NewestValues
 from recsys.data.shuffled_rows import POOL_ROWS, ShuffledRows
-from recsys.data.training_batch import NO_TIME, TrainingBatch
+from recsys.data.training_batch import NO_TIME, BatchStream, TrainingBatch
 from recsys.foundations import ArgumentError, check_positive
 
 
@@ -84,7 +83,7 @@ class EventBatches:
         """Count the batches of so many epochs."""
         return epochs * -(-self.num_rows // self._batch_size)
 
-    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
+    def epoch(self, epoch: int, *, first_batch: int = 0) -> BatchStream:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
         batches = self._order.batches(epoch, self._batch_size, first_batch=first_batch)
         for rows in itertools.islice(batches, max(self.count_batches(1) - first_batch, 0)):

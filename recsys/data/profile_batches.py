@@ -4,7 +4,6 @@ Dimensions: Q users in the batch, P events of theirs, L events of the longest hi
 """
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from recsys.data.events import Events
 from recsys.data.features import FeatureTable
 from recsys.data.newest_values import NewestValues
 from recsys.data.shuffled_rows import POOL_ROWS, ShuffledRows
-from recsys.data.training_batch import NO_TIME, TrainingBatch
+from recsys.data.training_batch import NO_TIME, BatchStream, TrainingBatch
 from recsys.data.user_ranges import UserRanges, join_ranges
 from recsys.foundations import check_positive
 
@@ -71,7 +70,7 @@ class ProfileBatches:
         whole, rest = divmod(len(self._users.users), self._batch_size)
         return epochs * (whole + (rest > 0 and not self._drop_last))
 
-    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
+    def epoch(self, epoch: int, *, first_batch: int = 0) -> BatchStream:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
         batches = self._order.batches(epoch, self._batch_size, first_batch=first_batch)
         for chosen in itertools.islice(batches, max(self.count_batches(1) - first_batch, 0)):

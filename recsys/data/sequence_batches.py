@@ -4,7 +4,6 @@ Dimensions: R windows in the batch, P positives, L inputs of the longest window.
 """
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from recsys.data.events import Events
 from recsys.data.history_ranges import HistoryRanges
 from recsys.data.newest_values import NewestValues
 from recsys.data.shuffled_rows import POOL_ROWS, ShuffledRows
-from recsys.data.training_batch import NO_TIME, HistoryPlaces, TrainingBatch
+from recsys.data.training_batch import NO_TIME, BatchStream, HistoryPlaces, TrainingBatch
 from recsys.data.user_ranges import UserRanges, join_ranges
 from recsys.foundations import ArgumentError, check_positive, make_numpy_generator
 
@@ -79,7 +78,7 @@ class SequenceBatches:
         numbers = (int(self._first_cuts(epoch)[1].sum()) for epoch in range(epochs))
         return sum(map(self._count, numbers))
 
-    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
+    def epoch(self, epoch: int, *, first_batch: int = 0) -> BatchStream:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
         windows = self._cut(epoch)
         num_windows = len(windows.begins)

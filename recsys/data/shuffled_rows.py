@@ -19,7 +19,7 @@ class ShuffledRows:
 
     Where all rows fit a pool, they are permuted as a whole. Otherwise blocks of 64 consecutive rows
     are permuted and dealt out to pools of equal size, and the rows of one pool after the other are
-    permuted. Memory is that of a pool, 8 bytes a row, and an eighth of a byte for each of N.
+    permuted. Memory is that of two pools, 8 bytes a row, and an eighth of a byte for each of N.
 
     Rows that stand close together are alike (a log is sorted by user). Two rows of a pool are of
     one block with the chance 64 / pool_rows, which adds to the chance that they are alike anyway.

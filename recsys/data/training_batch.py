@@ -3,9 +3,9 @@
 Dimensions: Q queries, P positives, R histories of L items.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,10 @@ class TrainingBatch:
         )
 
 
+BatchStream: TypeAlias = Generator[TrainingBatch, None, None]
+"""Batches one after another; to be closed where not all are taken."""
+
+
 class TrainingBatches(Protocol):
     """A source of batches: every training positive once an epoch, in an order by seed and epoch."""
 
@@ -114,6 +118,6 @@ class TrainingBatches(Protocol):
         """Count the batches of the first epochs."""
         ...
 
-    def epoch(self, epoch: int, *, first_batch: int = 0) -> Iterator[TrainingBatch]:
+    def epoch(self, epoch: int, *, first_batch: int = 0) -> BatchStream:
         """Yield the batches of an epoch from `first_batch` on; the same ones every time."""
         ...

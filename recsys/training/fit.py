@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,8 +161,9 @@ def _train_epoch(run: TrainingRun, position: Position) -> float:
     if position.batch == 0:
         run.step.objective.start_epoch()
     what, done = f"epoch {position.epoch + 1}/{settings.epochs}", position.rows
-    with Progress(what, batches.num_rows, "rows", done=done) as bar:
-        for batch in batches.epoch(position.epoch, first_batch=position.batch):
+    stream = batches.epoch(position.epoch, first_batch=position.batch)
+    with closing(stream), Progress(what, batches.num_rows, "rows", done=done) as bar:
+        for batch in stream:
             losses, weights = run.step(batch)
             total, weight_sum = (losses * weights).sum(), weights.sum()
             _check_finite(total, batch, position)
