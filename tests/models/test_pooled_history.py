@@ -111,7 +111,7 @@ def test_the_mean_over_all_masks_is_the_vector_of_search(
     # All 8 masks of 3 items once, each with its chance under a dropout of 0.25.
     encoder, table = make_encoder(exponent=exponent, dropout=0.25), make_table()
     hidden = torch.tensor([[bool(mask >> place & 1) for place in range(3)] for mask in range(8)])
-    monkeypatch.setattr(torch, "rand", lambda *_, **__: torch.where(hidden, 0.0, 1.0))
+    monkeypatch.setattr(torch, "rand", lambda *_, **__: torch.where(hidden, 0.0, 1.0).flatten())
     pooled = pool(encoder, [[8, 4, 2]] * 8, table)
     chances = torch.where(hidden, 0.25, 0.75).prod(dim=1)
     searched = pool(encoder.eval(), [[8, 4, 2]], table)[0]
@@ -134,3 +134,22 @@ def test_weights_too_small_for_float32_count_as_absent() -> None:
     torch.autograd.backward(pooled.sum())
     assert table.weight.grad is not None
     assert table.weight.grad.coalesce().indices().tolist() == [[9]]
+
+
+ITEMS = st.lists(st.lists(st.integers(-1, 9), min_size=6, max_size=6), min_size=1, max_size=5)
+
+
+@given(rows=ITEMS, length=st.integers(1, 7), exponent=st.sampled_from([0.0, 0.5, 1.0]))
+def test_any_gaps_give_what_a_loop_over_the_known_items_gives(
+    rows: list[list[int]], length: int, exponent: float
+) -> None:
+    encoder, table = make_encoder(length=length, decay=0.7, exponent=exponent), make_table()
+    pooled = pool(encoder.eval(), rows, table)
+    for history, vector in zip(rows, pooled, strict=True):
+        items = [item for item in history[:length] if item >= 0]
+        weights = [0.7**age for age in range(len(items))]
+        expected = encoder.empty.detach()
+        if items:
+            summed = sum(w * i for w, i in zip(weights, items, strict=True))
+            expected = torch.tensor([summed, sum(weights)]) / sum(weights) ** exponent
+        assert_close(vector.detach(), expected, rtol=1e-5, atol=1e-6)
