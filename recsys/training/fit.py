@@ -7,16 +7,15 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.optim import Optimizer
 
-from recsys.data import TrainingBatch, TrainingBatches
-from recsys.foundations import Progress, TrainingError
+from recsys.data import TrainingBatches
+from recsys.foundations import Progress
 from recsys.models import TwoTower, place_unknown_ids
 from recsys.tracking import Tracker
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
+from recsys.training.loss_sums import start_sums
 from recsys.training.model_step import ModelStep
 from recsys.training.schedules import Schedule
 from recsys.training.update import update
@@ -162,11 +161,12 @@ def _train_epoch(run: TrainingRun, position: Position) -> float:
         run.step.objective.start_epoch()
     what, done = f"epoch {position.epoch + 1}/{settings.epochs}", position.rows
     stream = batches.epoch(position.epoch, first_batch=position.batch)
+    sums = start_sums(position, model.device)
     with closing(stream), Progress(what, batches.num_rows, "rows", done=done) as bar:
         for batch in stream:
             losses, weights = run.step(batch)
             total, weight_sum = (losses * weights).sum(), weights.sum()
-            _check_finite(total, batch, position)
+            sums.add(total, weight_sum, batch)
             update(
                 model,
                 run.optimizers,
@@ -177,23 +177,12 @@ def _train_epoch(run: TrainingRun, position: Position) -> float:
             )
             position.batch, position.step = position.batch + 1, position.step + 1
             position.rows += len(batch.positives)
-            position.loss_sum += float(total.detach())
-            position.weight_sum += float(weight_sum)
             bar.advance(len(batch.positives), f"loss {position.mean_loss:.4f}")
             if settings.checkpoint_steps and position.step % settings.checkpoint_steps == 0:
+                sums.settle()
                 run.store.save_last(run.trainable, position)
+    sums.settle()
     return (position.rows - done) / max(time.perf_counter() - started, 1e-9)
-
-
-def _check_finite(total: Tensor, batch: TrainingBatch, position: Position) -> None:
-    if torch.isfinite(total):
-        return
-    raise TrainingError(
-        f"the loss is {float(total.detach())} at step {position.step + 1} "
-        f"(epoch {position.epoch + 1}, users {batch.users[:5].tolist()}..., "
-        f"items {batch.positives[:5].tolist()}...); the last checkpoint is kept. "
-        "A lower optimizer.learning_rate or optimizer.gradient_clip=1 often helps."
-    )
 
 
 def _finish_epoch(run: TrainingRun, position: Position, rate: float) -> dict[str, float]:

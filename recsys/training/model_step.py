@@ -3,7 +3,6 @@
 Dimensions: P positives.
 """
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,10 +51,9 @@ class ModelStep:
         if queries.dim() == 3:
             queries, batch = self._route(queries, batch)
         losses = self.objective.losses(self.model, queries, batch, self.generator)
-        weights = batch.weights
-        if weights is None:
-            weights = np.ones(len(batch.positives), np.float32)
-        return losses, torch.from_numpy(weights).to(losses.device)
+        if batch.weights is None:
+            return losses, losses.new_ones(len(batch.positives))
+        return losses, torch.from_numpy(batch.weights).to(losses.device)
 
     def _route(self, queries: Tensor, batch: TrainingBatch) -> tuple[Tensor, TrainingBatch]:
         if self._item_features is None:
