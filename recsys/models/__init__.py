@@ -5,6 +5,7 @@ from recsys.models.carry_over import CarriedOver, carry_over
 from recsys.models.content_start import start_at_content
 from recsys.models.embeddings import EmbeddingTable
 from recsys.models.encode import encode_candidates, encode_queries, inference
+from recsys.models.grouped_rows import GroupedRows
 from recsys.models.inputs import QueryInputs, pad_histories
 from recsys.models.item_factors import ItemFactors
 from recsys.models.repeats import Repeats, decayed_counts
@@ -18,6 +19,7 @@ from recsys.models.unknown_ids import place_unknown_ids, untaught_rows
 __all__ = [
     "CarriedOver",
     "EmbeddingTable",
+    "GroupedRows",
     "ItemFactors",
     "ItemTowerSpec",
     "ModelSpec",

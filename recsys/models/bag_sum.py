@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from recsys.models.grouped_rows import GroupedRows, bags_of, sparse_rows
+
 _AT_ONCE = 16384  # entries multiplied at once
 
 
@@ -35,6 +37,24 @@ def bag_sum(table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Te
     return apply(table, rows, offsets, weights)
 
 
+def bag_sum_of_groups(
+    vectors: Tensor, groups: GroupedRows, offsets: Tensor, weights: Tensor
+) -> Tensor:
+    """Give sum(weight · vector) of each bag, of vectors that stand once for each distinct row.
+
+    Args:
+        vectors: [n, D], those of `groups.rows`; their gradient is dense.
+        groups: The L entries, the bags one behind the other.
+        offsets: [B], int64, where each bag begins.
+        weights: [L].
+
+    Returns:
+        [B, D]; zeros for an empty bag.
+    """
+    apply: Callable[..., Tensor] = _BagSumOfGroups.apply
+    return apply(vectors, groups, offsets, weights)
+
+
 def bag_dot(table: Tensor, rows: Tensor, offsets: Tensor, queries: Tensor) -> Tensor:
     """Give the inner product of each entry's row with the query of its bag.
 
@@ -54,12 +74,6 @@ def bag_dot(table: Tensor, rows: Tensor, offsets: Tensor, queries: Tensor) -> Te
     return apply(table, rows, offsets, queries)
 
 
-def bags_of(rows: Tensor, offsets: Tensor) -> Tensor:
-    """Give the bag of each entry: [L]."""
-    end = torch.tensor([len(rows)], device=offsets.device)
-    return torch.repeat_interleave(torch.diff(offsets, append=end))
-
-
 class _BagSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
@@ -77,6 +91,30 @@ class _BagSum(torch.autograd.Function):
         if ctx.needs_input_grad[3]:
             of_weights = _dot(table, rows, offsets, gradient)
         return of_table, None, None, of_weights
+
+
+class _BagSumOfGroups(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, vectors: Tensor, groups: GroupedRows, offsets: Tensor, weights: Tensor
+    ) -> Tensor:
+        places = groups.places()
+        ctx.save_for_backward(vectors, places, offsets, weights)
+        ctx.groups = groups
+        return _sum(vectors, places, offsets, weights)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
+        vectors, places, offsets, weights = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        of_vectors = of_weights = None
+        if ctx.needs_input_grad[0]:
+            bags = bags_of(places, offsets)
+            of_vectors = ctx.groups.weighted_sum(gradient, bags, weights)
+        if ctx.needs_input_grad[3]:
+            of_weights = _dot(vectors, places, offsets, gradient)
+        return of_vectors, None, None, of_weights
 
 
 class _BagDot(torch.autograd.Function):
@@ -115,19 +153,6 @@ def _sum_by_row(
     table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor, queries: Tensor
 ) -> Tensor:
     """Give sum(weight · query[bag]) over the entries of each row: [R, D], sparse."""
-    sorted_rows, order = torch.sort(rows, stable=True)
-    touched, counts = torch.unique_consecutive(sorted_rows, return_counts=True)
-    sums = functional.embedding_bag(
-        bags_of(rows, offsets).index_select(0, order),
-        queries,
-        counts.cumsum(dim=0) - counts,
-        mode="sum",
-        per_sample_weights=weights.index_select(0, order),
-    )  # [touched, D]
-    return torch.sparse_coo_tensor(
-        touched[None],
-        sums,
-        table.shape,
-        is_coalesced=True,
-        check_invariants=False,  # they hold by construction
-    )
+    groups = GroupedRows.of(rows)
+    sums = groups.weighted_sum(queries, bags_of(rows, offsets), weights)  # [touched, D]
+    return sparse_rows(groups.rows, sums, table.shape)

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from recsys.foundations import check_positive
-from recsys.models.bag_sum import bag_dot, bag_sum, bags_of
+from recsys.models.bag_sum import bag_dot, bag_sum
+from recsys.models.grouped_rows import bags_of, look_up
 
 
 class EmbeddingTable(nn.Module):
@@ -27,11 +28,14 @@ class EmbeddingTable(nn.Module):
         check_positive("num_rows", num_rows)
         check_positive("dim", dim)
         self.sparse = sparse
-        self.weight = nn.Parameter(torch.randn(num_rows, dim) * init_std)
+        # In place: a product would be a second table for a moment.
+        self.weight = nn.Parameter(torch.randn(num_rows, dim).mul_(init_std))
 
     def forward(self, rows: Tensor) -> Tensor:
         """Look rows up: any shape of int64 gives the same shape with [D] appended."""
-        return functional.embedding(rows, self.weight, sparse=self.sparse)
+        if self.sparse:
+            return look_up(self.weight, rows)
+        return functional.embedding(rows, self.weight)
 
     def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
         """Give the weighted sum of each bag of rows.

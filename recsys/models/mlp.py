@@ -53,7 +53,7 @@ def build_mlp(
             layers.append(nn.LayerNorm(next_width))
         elif norm == "batch_norm":
             layers.append(BatchNorm(next_width))
-        layers.append(nn.ReLU())
+        layers.append(nn.ReLU(inplace=True))  # what enters is nobody else's
         if dropout > 0:
             layers.append(nn.Dropout(dropout))
         width = next_width

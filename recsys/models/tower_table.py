@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from recsys.models.bag_sum import bag_sum_of_groups
 from recsys.models.feature_encoder import to_tensor
 from recsys.models.fixed_blocks import BLOCK_SIZE, fixed_blocks
+from recsys.models.grouped_rows import GroupedRows
 
 
 class VectorTable:
@@ -29,7 +31,9 @@ class VectorTable:
 
     def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
         """Give the weighted sum of each bag; see `ItemTable`."""
-        return _bag(self._vectors, rows, offsets, weights)
+        return functional.embedding_bag(
+            rows, self._vectors, offsets, mode="sum", per_sample_weights=weights
+        )
 
 
 class TowerTable:
@@ -54,24 +58,25 @@ class TowerTable:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Look rows up; see `ItemTable`."""
-        places = self._places(rows.flatten())  # first, as it brings vectors
-        vectors = self._vectors.index_select(0, places)
+        groups = GroupedRows.of(rows.flatten())
+        vectors = groups.spread(self._vectors_of(groups.rows))
         return vectors.view(*rows.shape, -1) if rows.numel() > 0 else vectors
 
     def bag(self, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
         """Give the weighted sum of each bag; see `ItemTable`."""
-        places = self._places(rows)  # first, as it brings vectors
-        return _bag(self._vectors, places, offsets, weights)
+        groups = GroupedRows.of(rows)
+        return bag_sum_of_groups(self._vectors_of(groups.rows), groups, offsets, weights)
 
-    def _places(self, rows: Tensor) -> Tensor:
-        """Give where the vectors of [L] rows stand, once those that are missing are computed."""
-        wanted = rows.unique()
-        fresh = wanted[torch.isin(wanted, self._rows, invert=True)]
+    def _vectors_of(self, rows: Tensor) -> Tensor:
+        """Give the vectors [n, D] of [n] distinct rows; those that are missing are computed."""
+        fresh = rows[torch.isin(rows, self._rows, invert=True)]
         if len(fresh) > 0:
             self._rows = torch.cat([self._rows, fresh])
             self._vectors = torch.cat([self._vectors, self._embed(fresh)])
+        if len(fresh) == len(self._rows):  # all that there are, in this order
+            return self._vectors
         in_order, places = self._rows.sort()
-        return places[torch.searchsorted(in_order, rows)]
+        return self._vectors.index_select(0, places[torch.searchsorted(in_order, rows)])
 
 
 @torch.no_grad()
@@ -89,9 +94,3 @@ def embed_catalogue(
     for start, rows in fixed_blocks(num_items, BLOCK_SIZE):
         parts.append(embed(to_tensor(rows, device, torch.int64))[: num_items - start])
     return torch.cat(parts)
-
-
-def _bag(vectors: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-    if len(rows) == 0:  # there may be no vector at all
-        return vectors.new_zeros(len(offsets), vectors.shape[1])
-    return functional.embedding_bag(rows, vectors, offsets, mode="sum", per_sample_weights=weights)

@@ -159,7 +159,7 @@ class TwoTower(nn.Module):
             solved = self.ridge.embed_histories(item_rows, self.item_tower.rows.known(item_rows))
             solved = solved if embeddings.dim() == 2 else solved[:, None]  # of [B, K]
             parts.append(solved.expand(*embeddings.shape[:-1], -1))
-        return torch.cat(parts, dim=-1)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     def _item_table(self) -> ItemTable | None:
         """Give what a history without a table of its own reads."""
@@ -319,7 +319,7 @@ class TwoTower(nn.Module):
         parts = [self._scaled(embeddings), *([] if bias is None else [bias])]
         if self.ridge is not None and not self.training:
             parts.append(self.ridge.embed_items(rows))
-        return torch.cat(parts, dim=1)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def _scaled(self, embeddings: Tensor) -> Tensor:
         if not self.spec.normalize:

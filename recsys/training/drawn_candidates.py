@@ -10,7 +10,7 @@ from torch import Tensor
 
 from recsys.data import FeatureTable, TrainingBatch
 from recsys.losses import SampledEmbeddings
-from recsys.models import TwoTower
+from recsys.models import GroupedRows, TwoTower
 from recsys.sampling import Draw, DrawRequest, StoredVectors
 
 
@@ -27,10 +27,9 @@ def request_draw(batch: TrainingBatch, query_embeddings: Tensor) -> DrawRequest:
 
 def embed_rows(model: TwoTower, features: FeatureTable, rows: Tensor) -> Tensor:
     """Embed candidates, each distinct one once: rows of any shape give that shape and [E]."""
-    unique, places = torch.unique(rows, return_inverse=True)
-    embeddings = model.embed_candidates(unique, features.take(unique.numpy()))
-    found = embeddings.index_select(0, places.flatten().to(embeddings.device))
-    return found.reshape(*rows.shape, -1)
+    groups = GroupedRows.of(rows.flatten())
+    embeddings = model.embed_candidates(groups.rows, features.take(groups.rows.numpy()))
+    return groups.to(embeddings.device).spread(embeddings).reshape(*rows.shape, -1)
 
 
 @dataclass(frozen=True)

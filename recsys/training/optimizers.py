@@ -124,7 +124,9 @@ def build_optimizers(
         )
     if dense:
         optimizers.append(
-            torch.optim.Adam(dense, lr=dense_learning_rate, weight_decay=dense_weight_decay)
+            torch.optim.Adam(
+                dense, lr=dense_learning_rate, weight_decay=dense_weight_decay, fused=True
+            )
         )
     return optimizers
 
@@ -155,7 +157,7 @@ def _build_table_optimizer(
         case "sgd":
             return torch.optim.SGD(tables, lr=learning_rate)
         case _:
-            return torch.optim.Adam(tables, lr=learning_rate, weight_decay=weight_decay)
+            return torch.optim.Adam(tables, lr=learning_rate, weight_decay=weight_decay, fused=True)
 
 
 def _distinct(tables: list[Parameter]) -> list[Parameter]:

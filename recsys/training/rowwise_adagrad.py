@@ -79,11 +79,20 @@ class RowwiseAdagrad(Optimizer):
             rows, values = torch.arange(len(table), device=table.device), gradient
         if len(rows) == 0:  # no row of the batch has, for one, a history
             return
+        # Gathered, changed and put back: adding in place visits a large table row by row.
+        held = table.index_select(0, rows)
         if group["weight_decay"] != 0:
-            values = values + group["weight_decay"] * table[rows]
-        squares = values.reshape(len(rows), -1).float().square().mean(dim=1)  # [R]
+            values = values.add(held, alpha=group["weight_decay"])
         accumulator = self.state[table]["sum"]
-        accumulator.index_add_(0, rows, squares)
-        scale = accumulator[rows].sqrt_().add_(group["eps"]).reciprocal_()  # [R]
-        scale = scale.reshape(-1, *[1] * (values.dim() - 1)).to(table.dtype)
-        table.index_add_(0, rows, values * scale, alpha=-group["lr"])
+        sums = accumulator.index_select(0, rows).add_(_mean_squares(values))  # [R]
+        accumulator.index_copy_(0, rows, sums)
+        factors = sums.sqrt_().add_(group["eps"]).reciprocal_().mul_(-group["lr"])
+        factors = factors.reshape(-1, *[1] * (values.dim() - 1)).to(table.dtype)
+        table.index_copy_(0, rows, held.addcmul_(values, factors))
+
+
+def _mean_squares(values: Tensor) -> Tensor:
+    """Give the mean square of each row: [R, ...] to [R], float32."""
+    by_row = values.reshape(len(values), -1)
+    norms: Tensor = torch.linalg.vector_norm(by_row, dim=1, dtype=torch.float32)
+    return norms.square_().div_(by_row.shape[1])

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from recsys.training.coalesced import coalesce_gradients
 from recsys.training.gradient_clipping import clip_gradients
 from recsys.training.schedules import set_learning_rates
 
@@ -32,6 +33,7 @@ def update(
         gradient_clip: Largest norm over all gradients; 0: none.
     """
     torch.autograd.backward(total / weight_sum.clamp(min=_TINY))
+    coalesce_gradients(model.parameters())
     if gradient_clip > 0:
         clip_gradients(model.parameters(), gradient_clip)
     set_learning_rates(list(optimizers), rate_share)

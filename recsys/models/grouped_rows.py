@@ -1,0 +1,152 @@
+"""Entries brought together by the row that they name, so that each row is met once.
+
+Dimensions: L entries, R distinct rows, D embedding width.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """L entries by row: one sort gives the distinct rows, their places and sums over each.
+
+    Attributes:
+        rows: [R], int64, the distinct rows, rising.
+        order: [L], int64, the entries of each row one behind the other, as they came.
+        starts: [R], int64, where in `order` those of each row begin.
+    """
+
+    rows: Tensor
+    order: Tensor
+    starts: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor) -> Self:
+        """Group the entries of [L] rows, int64, not negative."""
+        order = _rising_order(rows)
+        in_order = rows.index_select(0, order)
+        distinct, counts = torch.unique_consecutive(in_order, return_counts=True)
+        return cls(distinct, order, counts.cumsum(dim=0) - counts)
+
+    def to(self, device: torch.device) -> Self:
+        """Bring it to a device."""
+        return type(self)(self.rows.to(device), self.order.to(device), self.starts.to(device))
+
+    def places(self) -> Tensor:
+        """Tell where in `rows` the row of each entry stands: [L], int64."""
+        in_order = bags_of(self.order, self.starts)
+        return torch.empty_like(in_order).scatter_(0, self.order, in_order)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Add up the values [L, D] of the entries of each row: [R, D]."""
+        return functional.embedding_bag(self.order, values, self.starts, mode="sum")
+
+    def weighted_sum(self, values: Tensor, taken: Tensor, weights: Tensor) -> Tensor:
+        """Add up ``weight * values[taken]`` over the entries of each row.
+
+        Args:
+            values: [B, D].
+            taken: [L], int64, in [0, B), which of the values each entry takes.
+            weights: [L].
+
+        Returns:
+            [R, D]; nothing of size L x D exists on the way.
+        """
+        return functional.embedding_bag(
+            taken.index_select(0, self.order),
+            values,
+            self.starts,
+            mode="sum",
+            per_sample_weights=weights.index_select(0, self.order),
+        )
+
+    def spread(self, vectors: Tensor) -> Tensor:
+        """Give each entry the vector of its row: [R, D] to [L, D], with the gradient."""
+        apply: Callable[..., Tensor] = _Spread.apply
+        return apply(vectors, self)
+
+
+def look_up(table: Tensor, rows: Tensor) -> Tensor:
+    """Give rows of a table whose gradient is sparse and holds each of them once.
+
+    torch's own sparse gradient has an entry for each row that was looked up, repeats too, which
+    the optimiser must then sort and add up, one at a time.
+
+    Args:
+        table: [N, D].
+        rows: int64, any shape, in [0, N).
+
+    Returns:
+        The shape of `rows` and [D].
+    """
+    apply: Callable[..., Tensor] = _LookUp.apply
+    return apply(table, rows)
+
+
+def bags_of(entries: Tensor, starts: Tensor) -> Tensor:
+    """Tell the bag of each of [L] entries, of the [B] bags that begin at `starts`: [L], int64."""
+    end = torch.tensor([len(entries)], device=starts.device)
+    return torch.repeat_interleave(torch.diff(starts, append=end))
+
+
+def sparse_rows(rows: Tensor, values: Tensor, shape: torch.Size) -> Tensor:
+    """Make a sparse gradient of [R] rows, distinct and rising, and their values [R, D]."""
+    return torch.sparse_coo_tensor(
+        rows[None],
+        values,
+        shape,
+        is_coalesced=True,
+        check_invariants=False,  # they hold by construction
+    )
+
+
+def _rising_order(rows: Tensor) -> Tensor:
+    """Give the order that sorts [L] rows and leaves equal ones as they came: [L], int64.
+
+    NumPy sorts 16 bits by counting, which for rows of a table, two such digits at most, takes half
+    to a tenth of the time of torch's sort.
+    """
+    if rows.device.type != "cpu":
+        return rows.argsort(stable=True)
+    keys = rows.numpy().view(np.uint64)
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for shift in range(16, int(keys.max(initial=0)).bit_length(), 16):
+        digits = (keys[order] >> np.uint64(shift)).astype(np.uint16)
+        order = order[np.argsort(digits, kind="stable")]
+    return torch.from_numpy(order)
+
+
+class _Spread(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, groups: GroupedRows) -> Tensor:
+        ctx.groups = groups
+        return vectors.index_select(0, groups.places())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return ctx.groups.sum(gradient.contiguous()), None
+
+
+class _LookUp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = table.shape
+        return functional.embedding(rows, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        groups = GroupedRows.of(rows.flatten())
+        sums = groups.sum(gradient.reshape(-1, ctx.shape[1]).contiguous())
+        return sparse_rows(groups.rows, sums, ctx.shape), None
