@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+_BITS_OF_A_WORD = 64
+
 
 @dataclass(frozen=True)
 class GroupedRows:
@@ -31,8 +33,7 @@ class GroupedRows:
     @classmethod
     def of(cls, rows: Tensor) -> Self:
         """Group the entries of [L] rows, int64, not negative."""
-        order = _rising_order(rows)
-        in_order = rows.index_select(0, order)
+        in_order, order = _sort(rows)
         distinct, counts = torch.unique_consecutive(in_order, return_counts=True)
         return cls(distinct, order, counts.cumsum(dim=0) - counts)
 
@@ -108,20 +109,26 @@ def sparse_rows(rows: Tensor, values: Tensor, shape: torch.Size) -> Tensor:
     )
 
 
-def _rising_order(rows: Tensor) -> Tensor:
-    """Give the order that sorts [L] rows and leaves equal ones as they came: [L], int64.
+def _sort(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Sort [L] rows, equal ones as they came, and give the order that does it, likewise.
 
-    NumPy sorts 16 bits by counting, which for rows of a table, two such digits at most, takes half
-    to a tenth of the time of torch's sort.
+    On a CPU row and position are packed into one word, and the words are sorted: NumPy does that in
+    a half to a tenth of the time that torch's stable sort takes.
     """
-    if rows.device.type != "cpu":
-        return rows.argsort(stable=True)
-    keys = rows.numpy().view(np.uint64)
-    order = np.argsort(keys.astype(np.uint16), kind="stable")
-    for shift in range(16, int(keys.max(initial=0)).bit_length(), 16):
-        digits = (keys[order] >> np.uint64(shift)).astype(np.uint16)
-        order = order[np.argsort(digits, kind="stable")]
-    return torch.from_numpy(order)
+    bits = len(rows).bit_length()
+    if rows.device.type != "cpu" or _bits_of_largest(rows) + bits > _BITS_OF_A_WORD:
+        return rows.sort(stable=True)
+    words = rows.numpy().astype(np.uint64)
+    words <<= np.uint64(bits)
+    words |= np.arange(len(rows), dtype=np.uint64)
+    words.sort()
+    order = words & np.uint64(2**bits - 1)
+    words >>= np.uint64(bits)
+    return torch.from_numpy(words.view(np.int64)), torch.from_numpy(order.view(np.int64))
+
+
+def _bits_of_largest(rows: Tensor) -> int:
+    return int(rows.max()).bit_length() if len(rows) else 0
 
 
 class _Spread(torch.autograd.Function):
