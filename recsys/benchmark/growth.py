@@ -19,6 +19,7 @@ class Growth:
         seconds: Of one call of the job at each.
         floor_seconds: Least seconds of a call by the machine's rates; None where not known.
         peak_bytes: Most memory at each; None where not taken.
+        group: Lines of one group and axis share a table and a picture.
 
     Raises:
         ShapeError: The columns differ in length.
@@ -30,6 +31,7 @@ class Growth:
     seconds: Sequence[float]
     floor_seconds: Sequence[float] | None = None
     peak_bytes: Sequence[int] | None = None
+    group: str = ""
 
     def __post_init__(self) -> None:
         """Check the lengths."""
@@ -46,13 +48,16 @@ class Growth:
         return asdict(self)
 
 
-def growth_of(name: str, axis: str, measured: Mapping[int, Measurement]) -> Growth:
+def growth_of(
+    name: str, axis: str, measured: Mapping[int, Measurement], *, group: str = ""
+) -> Growth:
     """Make the line of one job from its measurements by size.
 
     Args:
         name: Of the job.
         axis: What varied, in words.
         measured: Size -> measurement; floors and peaks are taken over where all have them.
+        group: Of the line.
     """
     sizes = sorted(measured)
     points = [measured[size] for size in sizes]
@@ -65,4 +70,17 @@ def growth_of(name: str, axis: str, measured: Mapping[int, Measurement]) -> Grow
         [one.seconds_a_call for one in points],
         floors if len(floors) == len(points) else None,
         peaks if len(peaks) == len(points) else None,
+        group,
     )
+
+
+def grouped(lines: Sequence[Growth]) -> dict[str, list[Growth]]:
+    """Put lines together that share a table and a picture, in their order.
+
+    Returns:
+        What the table is of, as `by catalogue size` or `log Q by catalogue size` -> lines.
+    """
+    groups: dict[str, list[Growth]] = {}
+    for line in lines:
+        groups.setdefault(f"{line.group} by {line.axis}".strip(), []).append(line)
+    return groups

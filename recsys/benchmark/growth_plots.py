@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recsys.benchmark.growth import Growth
+from recsys.benchmark.growth import Growth, grouped
 from recsys.benchmark.result import BenchmarkResult
 from recsys.evaluation import new_figure
 from recsys.foundations import atomic_file
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 _COLORS = ("#1b5fa8", "#d1701c", "#2b8a5a", "#a83232", "#8a4fa3", "#222222")
 _MARKERS = "os^vDP"
+_FAINT = "#8a8a8a"
 
 
 def write_growth_plots(results: Sequence[BenchmarkResult], folder: Path) -> list[Path]:
-    """Draw one picture for each benchmark and axis, `NAME_by_AXIS.png`, each atomically.
+    """Draw one picture for each benchmark, group of lines and axis, each atomically.
+
+    They are named `NAME_by_AXIS.png`, or `NAME_GROUP_by_AXIS.png`.
 
     Args:
         results: Those without growth are passed over.
@@ -32,29 +35,35 @@ def write_growth_plots(results: Sequence[BenchmarkResult], folder: Path) -> list
     """
     paths = []
     for result in results:
-        for axis in dict.fromkeys(one.axis for one in result.growth):
-            lines = [one for one in result.growth if one.axis == axis]
-            slug = re.sub(r"[^a-z0-9]+", "_", axis.lower()).strip("_")
-            paths.append(folder / f"{result.name}_by_{slug}.png")
+        for what, lines in grouped(result.growth).items():
+            slug = re.sub(r"[^a-z0-9]+", "_", f"{result.name} {what}".lower()).strip("_")
+            paths.append(folder / f"{slug}.png")
             with atomic_file(paths[-1]) as temporary:
-                _figure(result, axis, lines).savefig(temporary, format="png", dpi=150)
+                _figure(f"{result.name} {what}", result, lines).savefig(
+                    temporary, format="png", dpi=150
+                )
     return paths
 
 
-def _figure(result: BenchmarkResult, axis: str, lines: Sequence[Growth]) -> Figure:
-    figure, axes = new_figure(f"{result.name} by {axis}", result.about)
+def _figure(title: str, result: BenchmarkResult, lines: Sequence[Growth]) -> Figure:
+    figure, axes = new_figure(title, result.about)
+    shared = _shared_floor(lines)
+    if shared is not None:
+        _draw(axes, shared, shared.floor_seconds or (), label="floor", linestyle=":", color=_FAINT)
     for place, line in enumerate(lines):
-        color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
+        color = _COLORS[place % len(_COLORS)]
+        marker = _MARKERS[(place + place // len(_COLORS)) % len(_MARKERS)]
         style = {"color": color, "markersize": 5, "markerfacecolor": "none"}
         _draw(axes, line, line.seconds, label=line.name, linestyle="-", marker=marker, **style)
-        if line.floor_seconds is not None:
+        if line.floor_seconds is not None and shared is None:
             label = f"{line.name}: floor"
             _draw(axes, line, line.floor_seconds, label=label, linestyle=":", **style)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axis = lines[0].axis
     axes.set_xlabel(f"{axis[:1].upper()}{axis[1:]} (log scale)")
     axes.set_ylabel("Milliseconds a call (log scale)")
-    _plain_numbers(axes)
+    _plain_numbers(axes, sorted({size for line in lines for size in line.sizes}))
     handles, _ = axes.get_legend_handles_labels()
     figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=2, fontsize=9.5)
     return figure
@@ -64,10 +73,18 @@ def _draw(axes: Axes, line: Growth, seconds: Sequence[float], **style: object) -
     axes.plot(list(line.sizes), [1e3 * value for value in seconds], **style)  # type: ignore[arg-type]
 
 
-def _plain_numbers(axes: Axes) -> None:
+def _shared_floor(lines: Sequence[Growth]) -> Growth | None:
+    """Give a line whose floor is that of all others that have one; None if there is none."""
+    known = [line for line in lines if line.floor_seconds is not None]
+    same = len({(tuple(line.sizes), tuple(line.floor_seconds or ())) for line in known}) == 1
+    return known[0] if same else None
+
+
+def _plain_numbers(axes: Axes, sizes: Sequence[int]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     for one in (axes.xaxis, axes.yaxis):
-        one.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
-        one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         one.set_minor_formatter(NullFormatter())

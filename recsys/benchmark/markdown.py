@@ -6,7 +6,7 @@ from pathlib import Path
 from recsys.benchmark.floor import MachineRates
 from recsys.benchmark.machine import describe_machine
 from recsys.benchmark.result import BenchmarkResult
-from recsys.benchmark.rows import GROWTH_HEADINGS, HEADINGS, Row, growth_rows, measurement_rows
+from recsys.benchmark.rows import HEADINGS, Row, growth_tables, measurement_rows
 from recsys.benchmark.table import headline
 from recsys.foundations import atomic_file
 
@@ -23,9 +23,9 @@ def write_markdown(
     for result in results:
         sizes = ", ".join(f"{name} = {value}" for name, value in result.settings.items())
         lines += ["", f"### {result.name}", "", f"{_sentence(result.about)} {sizes}.", ""]
-        lines += _table(HEADINGS, list(measurement_rows([result])))
-        if result.growth:
-            lines += ["", *_table(GROWTH_HEADINGS, list(growth_rows([result])))]
+        lines += _table(HEADINGS[1:], [row[1:] for row in measurement_rows([result])])
+        for what, headings, rows in growth_tables(result):
+            lines += ["", f"{what[:1].upper()}{what[1:]}:", "", *_table(headings, rows)]
     with atomic_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -35,9 +35,9 @@ def _sentence(text: str) -> str:
 
 
 def _table(headings: Row, rows: Sequence[Row]) -> list[str]:
-    """Lay rows out without the benchmark's name, and without columns that are empty."""
-    shown = [i for i in range(1, len(headings)) if any(row[i] for row in rows)]
-    words = ("measured", "/ other", "by")
+    """Lay rows out, without columns that are empty."""
+    shown = [i for i in range(len(headings)) if any(row[i] for row in rows)]
+    words = ("measured", "/ other")
     rule = ["---" if headings[i] in words else "---:" for i in shown]
     cells = [[row[i].replace("|", "\\|").replace("\n", "<br>") for i in shown] for row in rows]
     return [f"| {' | '.join(one)} |" for one in ([headings[i] for i in shown], rule, *cells)]

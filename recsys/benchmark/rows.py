@@ -3,12 +3,11 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from recsys.benchmark.growth import Growth
+from recsys.benchmark.growth import Growth, grouped
 from recsys.benchmark.measurement import Measurement
 from recsys.benchmark.result import BenchmarkResult, Ratio
 
 HEADINGS = ("benchmark", "measured", "rate", "ms (spread)", "/ floor", "/ other", "peak memory")
-GROWTH_HEADINGS = ("benchmark", "by", "size", "measured", "ms", "/ floor", "peak memory")
 Row = tuple[str, ...]
 
 
@@ -33,19 +32,31 @@ def measurement_rows(results: Sequence[BenchmarkResult]) -> Iterator[Row]:
             )
 
 
-def growth_rows(results: Sequence[BenchmarkResult]) -> Iterator[Row]:
-    """Give a row a point of every line of growth, as GROWTH_HEADINGS names its cells."""
-    for result in results:
-        for line in result.growth:
-            for place, size in enumerate(line.sizes):
-                yield (result.name, line.axis, f"{size:,}", line.name, *_point(line, place))
+def growth_tables(result: BenchmarkResult) -> Iterator[tuple[str, Row, list[Row]]]:
+    """Give a table for each size and group of jobs: what it is of, headings, and a row a job.
+
+    A cell holds the milliseconds of a call, how many times the floor that is, and the peak memory,
+    as far as they are known; the last one how many times longer the largest size takes than the
+    smallest.
+    """
+    for what, lines in grouped(result.growth).items():
+        sizes = sorted({size for line in lines for size in line.sizes})
+        headings = ("measured", *(f"{size:,}" for size in sizes), "last / first")
+        yield what, headings, [_growth_row(line, sizes) for line in lines]
 
 
-def _point(line: Growth, place: int) -> Row:
+def _growth_row(line: Growth, sizes: Sequence[int]) -> Row:
+    cells = dict(zip(line.sizes, (_point(line, i) for i in range(len(line.sizes))), strict=True))
+    growth = line.seconds[-1] / line.seconds[0] if len(line.sizes) > 1 else None
+    return (line.name, *(cells.get(size, "") for size in sizes), _times(growth))
+
+
+def _point(line: Growth, place: int) -> str:
     seconds = line.seconds[place]
     floor = None if line.floor_seconds is None else seconds / line.floor_seconds[place]
     peak = None if line.peak_bytes is None else line.peak_bytes[place]
-    return _number(1e3 * seconds), _times(floor), _megabytes(peak)
+    parts = [f"{_number(1e3 * seconds)} ms", floor and f"{_times(floor)} x floor", _megabytes(peak)]
+    return "\n".join(part for part in parts if part)
 
 
 def _milliseconds(one: Measurement) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from recsys.benchmark.floor import MachineRates
 from recsys.benchmark.result import BenchmarkResult
-from recsys.benchmark.rows import GROWTH_HEADINGS, HEADINGS, Row, growth_rows, measurement_rows
+from recsys.benchmark.rows import HEADINGS, Row, growth_tables, measurement_rows
 
 CAPTION = (
     "ms: of one call, median of the rounds (lowest to highest). / floor: times what the machine's "
@@ -23,8 +23,9 @@ def print_benchmarks(results: Sequence[BenchmarkResult], rates: MachineRates | N
     width = None if sys.stdout.isatty() else 170
     console = Console(width=width)
     console.print(benchmark_table(results, rates))
-    if any(result.growth for result in results):
-        console.print(_table("How the figures grow", GROWTH_HEADINGS, list(growth_rows(results))))
+    for result in results:
+        for what, headings, rows in growth_tables(result):
+            console.print(_table(f"{result.name} {what}", headings, rows))
 
 
 def benchmark_table(results: Sequence[BenchmarkResult], rates: MachineRates | None = None) -> Table:
@@ -44,10 +45,11 @@ def headline(rates: MachineRates | None) -> str:
 def _table(title: str, headings: Row, rows: Sequence[Row]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold")
     for heading in headings:
-        words = heading in ("benchmark", "measured", "/ other", "by")
+        words = heading in ("benchmark", "measured", "/ other")
         table.add_column(heading, justify="left" if words else "right", no_wrap=not words)
+    by_benchmark = headings[0] == HEADINGS[0]  # whose name stands once, above its rows
     for place, row in enumerate(rows):
-        first = place == 0 or rows[place - 1][0] != row[0]
-        last = place == len(rows) - 1 or rows[place + 1][0] != row[0]
-        table.add_row(row[0] if first else "", *row[1:], end_section=last)
+        repeats = by_benchmark and place > 0 and rows[place - 1][0] == row[0]
+        is_last = by_benchmark and rows[min(place + 1, len(rows) - 1)][0] != row[0]
+        table.add_row("" if repeats else row[0], *row[1:], end_section=is_last)
     return table

@@ -58,7 +58,7 @@ class LossBenchmarkConfig:
 class SamplerBenchmarkConfig:
     """Settings of recsys.benchmark.measure_sampler."""
 
-    catalogue_size: int = MISSING
+    catalogue_sizes: list[int] = MISSING
     num_draws: int = MISSING  # candidates a draw
     draws: int = MISSING  # a round
 

@@ -22,7 +22,7 @@ TINY = {
     "loss.batch_size": 16,
     "loss.num_sampled": [32, 64],
     "loss.dim": 4,
-    "sampler.catalogue_size": 100,
+    "sampler.catalogue_sizes": [50, 100],
     "sampler.num_draws": 10,
     "sampler.draws": 2,
     "batches.num_rows": 100,
@@ -61,7 +61,12 @@ def test_measures_everything_that_is_compared(
         "step": [("50 items", "20 items")],
         "loss": 2 * [("blocked, S=32", "dense [B, S], S=32")]
         + 2 * [("blocked, S=64", "dense [B, S], S=64")],
-        "sampler": [("alias table", "searchsorted"), ("alias table", "torch.multinomial")],
+        "sampler": [
+            ("alias table", "searchsorted"),
+            ("alias table", "torch.multinomial"),
+            ("alias table", "item of a random training row"),
+            ("alias table", "one random read a draw"),
+        ],
         "batches": [("batches with histories", "bare gather")],
         "search": [("exact search", "product and topk")],
         "read": [("CSV", "CSV, bare"), ("Parquet", "Parquet, bare")],
