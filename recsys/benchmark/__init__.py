@@ -1,6 +1,5 @@
 """Rates and ratios, measured on this machine: each thing against what it is compared with."""
 
-from recsys.benchmark.batches import measure_batches
 from recsys.benchmark.floor import MachineRates, matmul_rate, measure_rates
 from recsys.benchmark.growth import Growth, growth_of
 from recsys.benchmark.growth_plots import write_growth_plots
@@ -13,6 +12,7 @@ from recsys.benchmark.language_result import (
     write_language,
 )
 from recsys.benchmark.language_table import language_table, print_language
+from recsys.benchmark.loader import measure_loader
 from recsys.benchmark.loss import measure_loss
 from recsys.benchmark.markdown import write_markdown
 from recsys.benchmark.measure import time_alternately
@@ -57,8 +57,8 @@ __all__ = [
     "language_table",
     "make_events",
     "matmul_rate",
-    "measure_batches",
     "measure_language",
+    "measure_loader",
     "measure_loss",
     "measure_rates",
     "measure_read",

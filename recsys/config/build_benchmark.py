@@ -11,7 +11,7 @@ from recsys.benchmark import (
     BenchmarkOutcome,
     BenchmarkResult,
     make_events,
-    measure_batches,
+    measure_loader,
     measure_loss,
     measure_rates,
     measure_read,
@@ -78,8 +78,8 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
             return measure_loss(**vars(config.loss), rounds=rounds, seed=seed)
         case "sampler":
             return measure_sampler(**vars(config.sampler), rounds=rounds, seed=seed)
-        case "batches":
-            return measure_batches(**vars(config.batches), rounds=rounds, seed=seed)
+        case "loader":
+            return measure_loader(**vars(config.loader), rounds=rounds, seed=seed)
         case "search":
             return measure_search(**vars(config.search), rounds=rounds, seed=seed)
         case _:

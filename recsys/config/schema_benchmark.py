@@ -11,7 +11,7 @@ from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_stages import StageConfig
 from recsys.foundations import ConfigError
 
-QUICK_BENCHMARKS = ("step", "loss", "sampler", "batches", "search", "read")  # of name=all
+QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "read")  # of name=all
 BENCHMARKS = (*QUICK_BENCHMARKS, "language")
 
 
@@ -68,19 +68,19 @@ class SamplerBenchmarkConfig:
 
 
 @dataclass(kw_only=True)
-class BatchesBenchmarkConfig:
-    """Settings of recsys.benchmark.measure_batches."""
+class LoaderBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_loader."""
 
-    num_rows: int = MISSING
-    num_users: int = MISSING
+    num_rows: list[int] = MISSING
+    events_a_user: int = MISSING
     num_items: int = MISSING
     history_length: int = MISSING
     batch_size: int = MISSING
-    batches: int = MISSING  # a round
+    shuffle_rows: int = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check_sizes("batches", self)
+        _check_sizes("loader", self)
 
 
 @dataclass(kw_only=True)
@@ -121,7 +121,7 @@ class BenchmarkConfig(StageConfig):
     step: StepBenchmarkConfig = MISSING
     loss: LossBenchmarkConfig = MISSING
     sampler: SamplerBenchmarkConfig = MISSING
-    batches: BatchesBenchmarkConfig = MISSING
+    loader: LoaderBenchmarkConfig = MISSING
     search: SearchBenchmarkConfig = MISSING
     read: ReadBenchmarkConfig = MISSING
     language: LanguageBenchmarkConfig = MISSING

@@ -7,6 +7,7 @@ from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entities import entities_from_table, read_entities
 from recsys.data.entity_files import read_entities_file, write_entities
 from recsys.data.event_batches import EventBatches
+from recsys.data.event_files import map_events, write_events
 from recsys.data.events import Events
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.feature_tokens import (
@@ -33,6 +34,7 @@ from recsys.data.reading import (
     read_interactions,
 )
 from recsys.data.sequence_batches import SequenceBatches
+from recsys.data.shuffled_rows import ShuffledRows
 from recsys.data.sources import find_sources
 from recsys.data.split_settings import SplitSettings
 from recsys.data.storage import FORMAT_VERSION as DATASET_FORMAT
@@ -73,6 +75,7 @@ __all__ = [
     "RawEntities",
     "RawLog",
     "SequenceBatches",
+    "ShuffledRows",
     "SplitSettings",
     "SyntheticData",
     "TableFormat",
@@ -94,6 +97,7 @@ __all__ = [
     "join_histories",
     "join_validation",
     "make_synthetic",
+    "map_events",
     "prepare_dataset",
     "read_entities",
     "read_entities_file",
@@ -105,4 +109,5 @@ __all__ = [
     "unit_rows",
     "weigh_by_user",
     "write_entities",
+    "write_events",
 ]

@@ -45,14 +45,14 @@ def write_events(folder: Path, events: Events, num_users: int) -> None:
 
 
 def map_events(
-    folder: Path, files: Container[str], schema: FeatureSchema, *, num_events: int, num_users: int
+    folder: Path, schema: FeatureSchema, *, files: Container[str], num_events: int, num_users: int
 ) -> Events:
     """Map what `write_events` wrote; the Parquet files are not read.
 
     Args:
         folder: Of the part.
-        files: Which files there must be, relative to the folder above.
         schema: Of the context.
+        files: Names of the files that there must be.
         num_events: N.
         num_users: U.
 
@@ -61,7 +61,7 @@ def map_events(
     """
 
     def find(name: str) -> Path | None:
-        return folder / name if f"{folder.name}/{name}" in files else None
+        return folder / name if name in files else None
 
     times, weights = find("timestamp.npy"), find("weight.npy")
     offsets = map_array(folder / "offsets.npy", np.int64, num_users + 1)

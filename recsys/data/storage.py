@@ -124,8 +124,8 @@ def _read(folder: Path, manifest: dict[str, Any]) -> PreparedDataset:
     parts = {
         name: map_events(
             folder / name,
-            manifest["files"],
             schemas["context"],
+            files={Path(file).name for file in manifest["files"] if Path(file).parts[0] == name},
             num_events=counts[name],
             num_users=counts["known_users"],
         )

@@ -25,12 +25,12 @@ TINY = {
     "sampler.catalogue_sizes": [50, 100],
     "sampler.num_draws": 10,
     "sampler.draws": 2,
-    "batches.num_rows": 100,
-    "batches.num_users": 10,
-    "batches.num_items": 20,
-    "batches.history_length": 3,
-    "batches.batch_size": 30,
-    "batches.batches": 10,
+    "loader.num_rows": [100, 300],
+    "loader.events_a_user": 10,
+    "loader.num_items": 20,
+    "loader.history_length": 3,
+    "loader.batch_size": 30,
+    "loader.shuffle_rows": 200,
     "search.catalogue_size": 50,
     "search.dim": 4,
     "search.num_queries": 5,
@@ -67,7 +67,11 @@ def test_measures_everything_that_is_compared(
             ("alias table", "item of a random training row"),
             ("alias table", "one random read a draw"),
         ],
-        "batches": [("batches with histories", "bare gather")],
+        "loader": [
+            ("users and items, shuffled", "Dataset.__getitem__"),
+            ("users and items, shuffled", "Parquet row groups, not shuffled"),
+            ("batches with histories", "users and items, shuffled"),
+        ],
         "search": [("exact search", "product and topk")],
         "read": [("CSV", "CSV, bare"), ("Parquet", "Parquet, bare")],
     }
@@ -76,7 +80,9 @@ def test_measures_everything_that_is_compared(
             assert len(measurement["seconds"]) == 2
             assert measurement["units_per_second"] > 0
     assert results["step"]["measurements"]["50 items"]["units"] == 16
-    assert results["batches"]["measurements"]["bare gather"]["units"] == 100  # one short batch
+    loaded = results["loader"]["measurements"]
+    assert loaded["batches with histories"]["units"] == 90  # three of the four batches are whole
+    assert loaded["Parquet row groups, not shuffled"]["units"] == 100
     assert results["loss"]["measurements"]["dense [B, S], S=32"]["peak_bytes"] > 16 * 32 * 4
     assert "product and topk" in capsys.readouterr().out
     machine = json.loads((tmp_path / "benchmark.json").read_text())["machine"]
@@ -105,7 +111,7 @@ def test_runs_the_one_that_is_named_with_other_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("name", "speed", "name must be one of all, step, loss, sampler, batches, search, read"),
+        ("name", "speed", "name must be one of all, step, loss, sampler, loader, search, read"),
         ("rounds", 0, "rounds must be at least 1"),
         ("step.catalogue_sizes", [], "step.catalogue_sizes must hold at least one number"),
         ("loss.num_sampled", [0], r"loss\.num_sampled must be at least 1"),
