@@ -11,7 +11,7 @@ from recsys.data import FeatureTable, PreparedDataset
 from recsys.foundations import ConfigError
 from recsys.losses import full_logistic_loss, full_softmax_loss
 from recsys.models import TwoTower
-from recsys.sampling import MixedSampler
+from recsys.sampling import MixedSampler, merge_repeats
 from recsys.training import (
     CatalogueObjective,
     ExactImportance,
@@ -88,7 +88,14 @@ def _softmax(
         smooth_sampled_loss(_softmax_loss(loss), loss.label_smoothing, dataset.num_items),
         popularity=popularity if {"in_batch", "memory"} & set(names) else None,
         known_positives=known,
+        shorten=merge_repeats if _may_merge(loss) else None,
     )
+
+
+def _may_merge(loss: schema.CorrectedLossConfig) -> bool:
+    """Tell whether a loss is the same where one column stands for all draws of a candidate."""
+    exact = loss.log_q == "standard" and loss.label_smoothing == 0
+    return exact and loss.mask_accidental_hits
 
 
 def _reference(

@@ -31,6 +31,7 @@ from recsys.sampling.independent import IndependentSampler
 from recsys.sampling.learned_unigram import LearnedUnigramProposal
 from recsys.sampling.log_uniform import LogUniformProposal
 from recsys.sampling.memory import MemorySampler
+from recsys.sampling.merge_repeats import merge_repeats
 from recsys.sampling.mixed import MixedSampler
 from recsys.sampling.per_query import PerQuerySampler
 from recsys.sampling.popularity import popularity_probabilities
@@ -78,6 +79,7 @@ __all__ = [
     "log_distinct_expected_count",
     "log_inclusion_probability",
     "log_poisson_inclusion_probability",
+    "merge_repeats",
     "popularity_probabilities",
     "sum_over_catalogue",
 ]

@@ -3,7 +3,7 @@
 Dimensions: B rows in the batch, S sampled candidates, C candidates in the catalogue.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -32,6 +32,8 @@ class SampledObjective:
             a step, after they were used. None: no sampler reads any.
         known_positives: Sampled candidates that the user has elsewhere in training leave the row.
             None: they stay.
+        shorten: Gives what stands in for a draw, with which the loss is the same, such as
+            `merge_repeats`. None: nothing does.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class SampledObjective:
         *,
         popularity: Popularity | None = None,
         known_positives: KnownPositives | None = None,
+        shorten: Callable[[Draw], Draw] | None = None,
     ) -> None:
         self._sampler, self._features, self._loss = sampler, item_features, loss
         self._popularity, self._known = popularity, known_positives
+        self._shorten = shorten
         self._means = EpochMeans("sample_size")
 
     def losses(
@@ -58,6 +62,8 @@ class SampledObjective:
         query_embeddings, batch = expand_queries(query_embeddings, batch)
         positive_rows = torch.from_numpy(batch.positives)
         drawn = draw(self._sampler, request_draw(batch, query_embeddings), generator)
+        self._means.add(sample_size=float(drawn.rows.shape[-1]))
+        drawn = drawn if self._shorten is None else self._shorten(drawn)
         embedded = embed_drawn(model, self._features, positive_rows, drawn)
         step = _Step(model, batch, positive_rows, self._known)
         positives = embedded.positives
@@ -71,7 +77,6 @@ class SampledObjective:
                 query_embeddings.detach(), positives, embedded.live, drawn.live
             )
             losses = _join_gradients(self._loss(of_queries), self._loss(of_candidates))
-        self._means.add(sample_size=float(drawn.rows.shape[-1]))
         self._sampler.update(positive_rows, positives.detach())
         if self._popularity is not None:
             self._popularity.update(positive_rows)

@@ -29,6 +29,7 @@ from recsys.sampling import (
     StreamingPopularity,
     UniformProposal,
     WithReplacementSampler,
+    merge_repeats,
 )
 from recsys.training import KnownPositives, SampledObjective, sampled_losses
 from recsys.training.sampled_losses import SampledTerms
@@ -459,3 +460,18 @@ def test_known_positives_leave_the_row_and_hits_are_the_losss_to_mask(
         columns = [positives[row], *left[row]] + [positives[row]] * (0 if masked else hits[row])
         logits = SCORES[row, columns]
         assert_close(losses[row], logits.logsumexp(dim=0) - logits[0])
+
+
+@pytest.mark.parametrize("names", [["drawn"], ["in_batch"], ["in_batch", "drawn"]])
+def test_a_loss_over_merged_repeats_pulls_as_the_one_over_all_draws(
+    unit_items: Any, names: list[str]
+) -> None:
+    batch, pulls = unit_items.batch([3, 1, 3]), []
+    for shorten in (None, merge_repeats):
+        seen, sampler = Seen(), MixedSampler(make_streams(unit_items, names))
+        objective = SampledObjective(sampler, unit_items.features, seen, shorten=shorten)
+        pulls.append(unit_items.pull(objective, SCORES, batch))
+        assert objective.statistics() == {"sample_size": sum(SIZES[name] for name in names)}
+        rows = seen.terms.sampled_rows.tolist()
+        assert (len(set(rows)) == len(rows)) == (shorten is not None)
+    assert_close(*pulls, rtol=0, atol=1e-6)
