@@ -32,6 +32,7 @@ from recsys.foundations.files import (
     sha256_text,
     write_json,
 )
+from recsys.foundations.in_threads import map_in_threads, num_threads
 from recsys.foundations.progress import Progress
 from recsys.foundations.ragged import Ragged
 from recsys.foundations.seeding import (
@@ -72,6 +73,8 @@ __all__ = [
     "list_files",
     "make_generator",
     "make_numpy_generator",
+    "map_in_threads",
+    "num_threads",
     "read_json",
     "seed_everything",
     "set_threads",

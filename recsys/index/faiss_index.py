@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from recsys.foundations import ArgumentError, Progress, Ragged
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
+from recsys.index.rounding import RoundingBound
 from recsys.index.row_filter import RowFilter
-from recsys.index.scoring import check_search, make_hits, rounding_bound, score_pairs
+from recsys.index.scoring import check_search, make_hits, score_pairs
 from recsys.index.settings import IndexSettings, plan_index
 
 _faiss: Any = faiss  # its type stubs lack some of the names it has
@@ -172,7 +173,8 @@ class FaissIndex:
             hits: Of the fetched candidates.
             last: [B], the largest approximate score of an interest's last fetched candidate.
         """
-        bounds = rounding_bound(queries, self._exact.largest_norm)
+        largest = self._exact.largest_norm
+        bounds = RoundingBound(queries, largest).of_norm(largest)
         kth = np.full(len(hits), -np.inf)
         some = hits.lengths > 0
         kth[some] = hits.scores[hits.offsets[1:][some] - 1]

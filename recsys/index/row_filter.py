@@ -3,6 +3,7 @@
 Dimensions: B queries, C candidates, P pairs of a query and a candidate.
 """
 
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -39,7 +40,10 @@ class RowFilter:
             self.allowed_lists = _checked("allowed", allowed, num_queries)
         elif allowed is not None:
             self.allowed_rows = _checked_rising(allowed, num_candidates)
-        self._excluded_keys = self._sorted_keys(self.exclude)
+
+    @cached_property
+    def _excluded_keys(self) -> NDArray[np.int64]:
+        return self._sorted_keys(self.exclude)
 
     def _sorted_keys(self, lists: Ragged) -> NDArray[np.int64]:
         """Give each (query, row) of the catalogue as one number, rising, distinct."""

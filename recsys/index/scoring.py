@@ -55,7 +55,7 @@ def check_finite(name: str, vectors: NDArray[Any]) -> None:
 def score_pairs(
     query_vectors: NDArray[np.float32],
     vectors: NDArray[np.float32],
-    queries: NDArray[np.int64],
+    queries: NDArray[np.integer],
     rows: NDArray[np.int64],
 ) -> NDArray[np.float32]:
     """Compute the score of each pair: the largest inner product of an interest and the candidate.
@@ -117,7 +117,7 @@ def order_pairs(
 
 
 def make_hits(
-    queries: NDArray[np.int64],
+    queries: NDArray[np.integer],
     rows: NDArray[np.int64],
     scores: NDArray[np.float32],
     *,
@@ -147,29 +147,3 @@ def join_hits(parts: list[Hits]) -> Hits:
         np.concatenate([np.zeros(0, np.int64), *(part.candidate_rows for part in parts)]),
         np.concatenate([np.zeros(0, np.float32), *(part.scores for part in parts)]),
     )
-
-
-def rounding_bound(query_vectors: NDArray[np.float32], largest_norm: float) -> NDArray[np.float64]:
-    """Bound the distance of the largest float32 inner product from the score of `score_pairs`.
-
-    Any order of D float32 additions errs by at most about D units of rounding of |q| |v|; four
-    more cover the norms' own error and the rounding of the result. The largest of M errs by no
-    more than the one that errs most.
-
-    Args:
-        query_vectors: [B, M, D].
-        largest_norm: Of the candidates' vectors.
-
-    Returns:
-        [B].
-
-    Raises:
-        ArgumentError: The inner products could leave the range of float32.
-    """
-    norms = np.sqrt(np.square(query_vectors, dtype=np.float64).sum(axis=2))  # [B, M]
-    largest = norms.max(axis=1) * largest_norm
-    if len(largest) and largest.max() > np.finfo(np.float32).max:
-        raise ArgumentError("`query_vectors` are so long that scores would leave float32.")
-    dim = query_vectors.shape[2]
-    underflow = dim * float(np.finfo(np.float32).tiny)
-    return np.asarray((dim + 4) * 2.0**-24 * largest + underflow)

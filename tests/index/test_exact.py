@@ -85,10 +85,11 @@ def test_equals_the_slow_ranking_over_many_blocks_of_candidates(k: int) -> None:
     assert lists_of(hits) == slow_search(queries, vectors, k, out, may)
 
 
-@pytest.mark.parametrize("batch", [1, 7, 512])
+@pytest.mark.parametrize("batch", [1, 7, 512, 2000])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_does_not_depend_on_batches_or_threads(batch: int, threads: int) -> None:
     vectors, queries = make_vectors(9000, dim=48), make_vectors(600, dim=48, seed=1)
+    vectors[7000:8000] = vectors[:1000]  # ties
     exclude = make_lists(600, 9000, total=6000)
     index = ExactIndex(vectors)
     whole = index.search(queries, 10, exclude=exclude)

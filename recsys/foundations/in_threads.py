@@ -1,0 +1,71 @@
+"""Several threads of Python that each do a part, with single-threaded BLAS inside."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+import threadpoolctl
+import torch
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def num_threads() -> int:
+    """Give the number of threads that `set_threads` set; without it, what OpenMP takes."""
+    return torch.get_num_threads()
+
+
+def map_in_threads(job: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """Do a job for each part, in as many threads as the setting `threads` says.
+
+    For jobs that spend their time in NumPy calls on large arrays, which let other threads run: one
+    BLAS call in many threads leaves all that is between such calls to one. With one thread or one
+    part nothing is started, and BLAS keeps its threads.
+
+    Args:
+        job: May not depend on which thread runs it.
+        parts: What it is done for.
+
+    Returns:
+        The results, in the order of the parts.
+    """
+    threads = min(num_threads(), len(parts))
+    if threads <= 1:
+        return [job(part) for part in parts]
+    with _LIMIT.held(), ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(job, parts))
+
+
+class _OneThreadOfBlas:
+    """Holds BLAS at one thread while anybody needs it; the last to leave restores its threads."""
+
+    def __init__(self) -> None:
+        self._lock, self._holders = threading.Lock(), 0
+        self._limit: Any = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold BLAS at one thread for a while."""
+        with self._lock:
+            if self._holders == 0:
+                self._limit = _pools().limit(limits=1, user_api="blas")
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if self._holders == 0:
+                    self._limit.restore_original_limits()
+
+
+@cache
+def _pools() -> Any:
+    return threadpoolctl.ThreadpoolController()  # looks through all libraries: once
+
+
+_LIMIT = _OneThreadOfBlas()
