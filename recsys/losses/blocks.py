@@ -1,18 +1,12 @@
 """A matrix of logits, block by block, so that it is never held whole.
 
-Dimensions: B queries, K candidates, D embedding width.
+Dimensions: B queries, K candidates.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from recsys.losses.removal import Removal
-
-# Up to here (64 MB in float32) what the forward pass computed is kept, which spares the backward
-# pass a matrix product; above, it is computed again.
-MOST_KEPT = 2**24
+import torch
 
 
 @dataclass(frozen=True)
@@ -35,40 +29,21 @@ class Blocks:
                 yield rows, slice(column, min(column + self.num_columns, num_candidates))
 
 
-# The exponentials of such a block stay in the processor's cache.
-CACHED = Blocks(num_rows=256, num_columns=4096)
+# Logits of a block of whole rows that stays in a core's caches; a matrix product needs some rows.
+_CACHED, _FEWEST_ROWS, _MOST_ROWS, _MOST_COLUMNS = 2**20, 64, 1024, 2**15
+_SPLIT = Blocks(num_rows=256, num_columns=4096)  # where rows are longer than that
+_ON_DEVICE = Blocks(num_rows=2048, num_columns=4096)  # a device likes few large kernels
 
 
-def block_logits(
-    queries: Tensor,
-    candidates: Tensor,
-    offsets: Tensor | None,
-    removal: Removal | None,
-    block: tuple[slice, slice],
-) -> Tensor:
-    """Compute ``<query, candidate> + offset`` of one block: [b, k], -inf for what leaves.
+def choose_blocks(device: torch.device, num_candidates: int) -> Blocks:
+    """Choose blocks that the device works fast on: at most 8 MB of float32 logits, or 32 on a GPU.
 
-    Args:
-        queries: [B, D], float32 or wider; already divided by the temperature.
-        candidates: [K, D], same dtype.
-        offsets: [K], same dtype. None: nothing is added.
-        removal: What leaves. None: nothing does.
-        block: Its rows and columns.
+    On a CPU they hold whole rows unless these are long: what is left of a softmax is then known
+    before the next block, so that one pass over the blocks gives the sums and their gradients.
     """
-    rows, columns = block
-    if offsets is None:
-        logits = queries[rows] @ candidates[columns].T
-    else:
-        logits = offsets[columns].addmm(queries[rows], candidates[columns].T)
-    if removal is not None and not removal.is_empty:
-        # -inf, not a large negative number: a hit must get a gradient of exactly zero.
-        logits.masked_fill_(removal.find(rows, columns), float("-inf"))
-    return logits
-
-
-def count_left(removal: Removal, batch: int, num_candidates: int, blocks: Blocks) -> Tensor:
-    """Count the candidates that stay in each query's row: [B], int64."""
-    counts = removal.candidate_rows.new_zeros(batch)
-    for rows, columns in blocks.over(batch, num_candidates):
-        counts[rows] += removal.find(rows, columns).logical_not_().sum(dim=1)
-    return counts
+    if device.type != "cpu":
+        return _ON_DEVICE
+    if num_candidates > _MOST_COLUMNS:
+        return _SPLIT
+    columns = max(num_candidates, 1)
+    return Blocks(min(max(_CACHED // columns, _FEWEST_ROWS), _MOST_ROWS), columns)

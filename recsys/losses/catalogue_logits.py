@@ -9,9 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError, check_integers, check_shape
+from recsys.foundations import ArgumentError, check_integers, check_positive, check_shape
 from recsys.losses import softmax_core as core
+from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.paired_scores import paired_scores
+from recsys.losses.products import check_product_dtype
+from recsys.losses.removal import Removal
+from recsys.losses.removed_places import RemovedPlaces
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class CatalogueLogits:
         catalogue: [C, D], same dtype.
         offsets: [C], same dtype, added to the logits. None: nothing is.
         query_rows: [P], int64, the query of each row; None: P = B, and row b is of query b.
+        loss_weights: [P], what the losses will be weighed by. None: all alike.
     """
 
     positive_logits: Tensor
@@ -35,14 +40,43 @@ class CatalogueLogits:
     catalogue: Tensor
     offsets: Tensor | None
     query_rows: Tensor | None
+    loss_weights: Tensor | None
 
     def by_row(self, values: Tensor) -> Tensor:
         """Give what was computed once a query, [B], for each row of losses: [P]."""
         return values if self.query_rows is None else values.index_select(0, self.query_rows)
 
-    def all_rows(self) -> Tensor:
-        """Give the rows of the catalogue: [C], int64."""
-        return torch.arange(len(self.catalogue), device=self.catalogue.device)
+    def remove(self, own_rows: Tensor | None, considered: Tensor | None) -> RemovedPlaces:
+        """Remove candidates [B, T] from their queries' sums, and what a mask [B, C] excludes."""
+        batch, num_candidates = len(self.queries), len(self.catalogue)
+        rows = torch.arange(num_candidates, device=self.catalogue.device)
+        return RemovedPlaces(Removal(rows, own_rows, None, considered), batch, num_candidates)
+
+    def blocks(self, row_block_size: int | None, catalogue_block_size: int | None) -> Blocks | None:
+        """Give blocks of these sizes; None: what is fast.
+
+        Raises:
+            ArgumentError: A size is not above 0.
+        """
+        if row_block_size is None and catalogue_block_size is None:
+            return None
+        chosen = choose_blocks(self.queries.device, len(self.catalogue))
+        blocks = Blocks(
+            chosen.num_rows if row_block_size is None else row_block_size,
+            chosen.num_columns if catalogue_block_size is None else catalogue_block_size,
+        )
+        check_positive("row_block_size", blocks.num_rows)
+        check_positive("catalogue_block_size", blocks.num_columns)
+        return blocks
+
+    def sum_by_query(self, values: Tensor | None) -> Tensor | None:
+        """Sum values of rows [P], or 1 each, by query: [B]; None: they are all 1."""
+        if self.query_rows is None:
+            return values
+        if values is None:
+            values = self.positive_logits.new_ones(len(self.query_rows))
+        sums = values.new_zeros(len(self.queries))
+        return sums.index_add(0, self.query_rows, values)
 
 
 def compute_catalogue_logits(
@@ -55,6 +89,8 @@ def compute_catalogue_logits(
     catalogue_biases: Tensor | None,
     catalogue_mask: Tensor | None,
     query_rows: Tensor | None,
+    loss_weights: Tensor | None,
+    product_dtype: torch.dtype | None,
 ) -> CatalogueLogits:
     """Check the arguments that every loss over the catalogue takes, and compute its logits.
 
@@ -64,7 +100,8 @@ def compute_catalogue_logits(
     Raises:
         ShapeError: Two arguments disagree in B, P, T, C or D, or T is 0.
         ArgumentError: `temperature` is not above 0, a positive is not in the catalogue, a query row
-            is no query, or an argument holds numbers of another kind.
+            is no query, an argument holds numbers of another kind, or `product_dtype` cannot be
+            had.
     """
     check_shape("query_embeddings", query_embeddings, None, None)
     batch, width = query_embeddings.shape
@@ -73,6 +110,7 @@ def compute_catalogue_logits(
     num_rows = batch if query_rows is None else None
     check_shape("positive_rows", positive_rows, num_rows, *several)
     core.check_optional("positive_weights", positive_weights, *positive_rows.shape)
+    core.check_optional("loss_weights", loss_weights, len(positive_rows))
     core.check_optional("catalogue_biases", catalogue_biases, len(catalogue_embeddings))
     core.check_mask("catalogue_mask", catalogue_mask, batch, len(catalogue_embeddings))
     _check_query_rows(query_rows, len(positive_rows), batch, catalogue_mask)
@@ -85,7 +123,10 @@ def compute_catalogue_logits(
     positive_logits = _score_positives(queries, catalogue, rows, query_rows)  # [P, T]
     if offsets is not None:
         positive_logits = positive_logits + offsets[rows]
-    return CatalogueLogits(positive_logits, rows, weights, queries, catalogue, offsets, query_rows)
+    check_product_dtype(product_dtype, queries, shared=True)
+    return CatalogueLogits(
+        positive_logits, rows, weights, queries, catalogue, offsets, query_rows, loss_weights
+    )
 
 
 def _score_positives(

@@ -7,11 +7,10 @@ embedding width.
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_positive
 from recsys.losses import softmax_core as core
 from recsys.losses.blocks import Blocks
 from recsys.losses.catalogue_logits import CatalogueLogits, compute_catalogue_logits
-from recsys.losses.removal import Removal
+from recsys.losses.expected_gradients import expect_weights
 from recsys.losses.sigmoid_core import positive_cross_entropy
 from recsys.losses.softplus_sum import softplus, softplus_sum
 
@@ -27,16 +26,17 @@ def full_logistic_loss(
     catalogue_biases: Tensor | None = None,
     catalogue_mask: Tensor | None = None,
     query_rows: Tensor | None = None,
-    row_block_size: int = 256,
-    catalogue_block_size: int = 4096,
+    row_block_size: int | None = None,
+    catalogue_block_size: int | None = None,
+    loss_weights: Tensor | None = None,
+    product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Compute the logistic loss of the positives against all other candidates.
 
     With ``u = (<query, candidate> + bias) / temperature`` the loss is ``-log sigma(u)`` summed over
     the positives and ``-log sigma(-u)`` summed over the rest. Averaged over y ~ P its gradient is 0
-    at scores log(P / (1 - P)). Time is O(B C D): four matrix products, as the backward pass
-    computes the logits again (three up to 16.8 million logits). Memory is one block of logits and,
-    for the gradient, [C, D].
+    at scores log(P / (1 - P)). Time is O(B C D), memory one block of logits and, for the gradient,
+    [C, D].
 
     Args:
         query_embeddings: [B, D], float.
@@ -53,8 +53,14 @@ def full_logistic_loss(
             and `positive_weights` are [P] and the loss is of each positive; the sum over the
             catalogue is then computed once a query, however many positives it has. Not with a
             mask. None: row b is of query b.
-        row_block_size: Queries in a block of logits; the result does not depend on it.
-        catalogue_block_size: Candidates in a block, likewise.
+        row_block_size: Queries in a block of logits; the result does not depend on it. None: what
+            is fast.
+        catalogue_block_size: Candidates in a block, likewise; below C the backward pass computes
+            the logits again.
+        loss_weights: The factors, up to a common one, by which the losses will be weighed: [B], or
+            [P] with `query_rows`. They change no result: with them the gradients can be computed
+            along with the losses. None: 1 each.
+        product_dtype: torch.bfloat16 rounds the factors of the matrix products to it. None: none.
 
     Returns:
         [B], or [P] with `query_rows`, float32 or wider, in nats; not reduced. It grows with C.
@@ -68,8 +74,6 @@ def full_logistic_loss(
     Source:
         "Candidate sampling algorithms reference", TensorFlow, 2016.
     """
-    check_positive("row_block_size", row_block_size)
-    check_positive("catalogue_block_size", catalogue_block_size)
     with torch.autocast(query_embeddings.device.type, enabled=False):
         logits = compute_catalogue_logits(
             query_embeddings,
@@ -80,24 +84,34 @@ def full_logistic_loss(
             catalogue_biases=catalogue_biases,
             catalogue_mask=catalogue_mask,
             query_rows=query_rows,
+            loss_weights=loss_weights,
+            product_dtype=product_dtype,
         )
         positives = positive_cross_entropy(
             logits.positive_logits, logits.positive_weights, positive_target
         )
-        blocks = Blocks(row_block_size, catalogue_block_size)
-        return positives + _sum_over_rest(logits, catalogue_mask, blocks)
+        blocks = logits.blocks(row_block_size, catalogue_block_size)
+        return positives + _sum_over_rest(logits, catalogue_mask, blocks, product_dtype)
 
 
 def _sum_over_rest(
-    logits: CatalogueLogits, catalogue_mask: Tensor | None, blocks: Blocks
+    logits: CatalogueLogits,
+    catalogue_mask: Tensor | None,
+    blocks: Blocks | None,
+    product_dtype: torch.dtype | None,
 ) -> Tensor:
     """Sum ``log(1 + exp(logit))`` over all candidates but the row's positives: [P]."""
     own_rows = core.drop_padding(logits.positive_rows, logits.positive_weights)
+    sums = softplus_sum(
+        logits.queries,
+        logits.catalogue,
+        logits.offsets,
+        logits.remove(own_rows, catalogue_mask) if logits.query_rows is None else None,
+        weigh=expect_weights(logits.sum_by_query(logits.loss_weights)),
+        blocks=blocks,
+        product_dtype=product_dtype,
+    )
     if logits.query_rows is None:
-        removal = Removal(logits.all_rows(), own_rows, None, catalogue_mask)
-        return softplus_sum(
-            logits.queries, logits.catalogue, logits.offsets, removal, blocks=blocks
-        )
-    sums = softplus_sum(logits.queries, logits.catalogue, logits.offsets, None, blocks=blocks)
+        return sums
     of_positives = softplus(logits.positive_logits).masked_fill(own_rows < 0, 0)
     return logits.by_row(sums) - of_positives.sum(dim=1)

@@ -7,11 +7,10 @@ embedding width.
 import torch
 from torch import Tensor
 
-from recsys.foundations import check_positive
-from recsys.losses.blocks import Blocks
 from recsys.losses.catalogue_logits import CatalogueLogits, compute_catalogue_logits
+from recsys.losses.expected_gradients import expect_weights, total_weights
 from recsys.losses.log_partition import log_partition
-from recsys.losses.removal import Removal
+from recsys.losses.removed_places import RemovedPlaces
 
 
 def full_softmax_loss(
@@ -24,8 +23,10 @@ def full_softmax_loss(
     catalogue_biases: Tensor | None = None,
     catalogue_mask: Tensor | None = None,
     query_rows: Tensor | None = None,
-    row_block_size: int = 256,
-    catalogue_block_size: int = 4096,
+    row_block_size: int | None = None,
+    catalogue_block_size: int | None = None,
+    loss_weights: Tensor | None = None,
+    product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Compute ``sum over t of weight_t * (log Z - logit of positive_t)``, Z over the catalogue.
 
@@ -46,8 +47,14 @@ def full_softmax_loss(
             and `positive_weights` are [P] and the loss is of each positive; the sum over the
             catalogue is then computed once a query, however many positives it has. Not with a
             mask. None: row b is of query b.
-        row_block_size: Queries in a block of logits; the result does not depend on it.
-        catalogue_block_size: Candidates in a block, likewise.
+        row_block_size: Queries in a block of logits; the result does not depend on it. None: what
+            is fast.
+        catalogue_block_size: Candidates in a block, likewise; below C the backward pass computes
+            the logits again.
+        loss_weights: The factors, up to a common one, by which the losses will be weighed: [B], or
+            [P] with `query_rows`. They change no result: with them the gradients can be computed
+            along with the losses. None: 1 each.
+        product_dtype: torch.bfloat16 rounds the factors of the matrix products to it. None: none.
 
     Returns:
         [B], or [P] with `query_rows`, float32 or wider, in nats; not reduced.
@@ -57,8 +64,6 @@ def full_softmax_loss(
         ArgumentError: `temperature` or a block size is not above 0, a row is none of the
             catalogue or of the queries, or there are both a mask and `query_rows`.
     """
-    check_positive("row_block_size", row_block_size)
-    check_positive("catalogue_block_size", catalogue_block_size)
     with torch.autocast(query_embeddings.device.type, enabled=False):
         logits = compute_catalogue_logits(
             query_embeddings,
@@ -69,13 +74,18 @@ def full_softmax_loss(
             catalogue_biases=catalogue_biases,
             catalogue_mask=catalogue_mask,
             query_rows=query_rows,
+            loss_weights=loss_weights,
+            product_dtype=product_dtype,
         )
+        weights = total_weights(logits.positive_logits, logits.positive_weights, loss_weights)
         log_z = log_partition(
             logits.queries,
             logits.catalogue,
             logits.offsets,
             None if catalogue_mask is None else _remove_masked(logits, catalogue_mask),
-            blocks=Blocks(row_block_size, catalogue_block_size),
+            weigh=expect_weights(logits.sum_by_query(weights)),
+            blocks=logits.blocks(row_block_size, catalogue_block_size),
+            product_dtype=product_dtype,
         )  # [B]
         losses = logits.by_row(log_z)[:, None] - logits.positive_logits  # [P, T]
         if logits.positive_weights is None:
@@ -83,11 +93,11 @@ def full_softmax_loss(
         return (losses * logits.positive_weights).sum(dim=1)
 
 
-def _remove_masked(logits: CatalogueLogits, catalogue_mask: Tensor) -> Removal:
+def _remove_masked(logits: CatalogueLogits, catalogue_mask: Tensor) -> RemovedPlaces:
     """Remove what the mask excludes, except the query's own positives."""
     considered = catalogue_mask.clone()
     queries = torch.arange(len(considered), device=considered.device)
     for t, rows in enumerate(logits.positive_rows.unbind(dim=1)):
         weights = logits.positive_weights
         considered[queries, rows] |= True if weights is None else weights[:, t] != 0
-    return Removal(logits.all_rows(), None, None, considered)
+    return logits.remove(None, considered)

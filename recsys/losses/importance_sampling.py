@@ -8,6 +8,7 @@ from torch import Tensor
 
 from recsys.foundations import check_floats, check_shape
 from recsys.losses import softmax_core as core
+from recsys.losses.expected_gradients import expect_of_difference
 from recsys.losses.gathered_scores import gathered_scores
 from recsys.losses.placeholder_rows import placeholder_rows
 from recsys.losses.sample_logits import compute_sample_logits
@@ -100,7 +101,9 @@ def importance_sampling_loss(
             positive_weights=positive_weights,
             remove_accidental_hits=False,
         )
-        return subtract_positives(logits.log_sum(), logits.positive_logits, positive_weights)
+        positive_logits = logits.positive_logits
+        expected = expect_of_difference(positive_logits, positive_weights, None)
+        return subtract_positives(logits.log_sum(expected), positive_logits, positive_weights)
 
 
 def importance_log_weights(

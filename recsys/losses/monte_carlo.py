@@ -93,7 +93,9 @@ def _weigh(logits: SampleLogits, sampled_weights: Tensor | None) -> Tensor:
     """Compute the weighted sum of the sampled logits: [B]; -inf where none is left."""
     batch = len(logits.queries)
     shape = (batch, len(logits.shared) if logits.own is None else logits.own.shape[1])
-    removed = logits.removal.find(slice(0, shape[0]), slice(0, shape[1]))  # [B, S]
+    removed = logits.removed.find()  # [B, S]
+    if removed is None:
+        removed = torch.zeros(shape, dtype=torch.bool, device=logits.queries.device)
     if sampled_weights is None:
         left = removed.logical_not().to(logits.queries.dtype)
         weights = left / left.sum(dim=1, keepdim=True).clamp(min=1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError, check_positive
+from recsys.losses.block_passes import Weigh
 from recsys.losses.sample_logits import (
     SampledEmbeddings,
     SampleLogits,
@@ -54,6 +55,8 @@ def refined_softmax_loss(
     own_columns: Tensor | None = None,
     sampled_mask: Tensor | None = None,
     positive_weights: Tensor | None = None,
+    loss_weights: Tensor | None = None,
+    product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Compute the weighted loss whose gradient estimates the full softmax's, positive by positive.
 
@@ -87,6 +90,8 @@ def refined_softmax_loss(
         own_columns=own_columns,
         sampled_mask=sampled_mask,
         positive_weights=positive_weights,
+        loss_weights=loss_weights,
+        product_dtype=product_dtype,
     )
     weighted = terms.weight * terms.loss
     return weighted if weighted.dim() == 1 else weighted.sum(dim=1)
@@ -108,6 +113,8 @@ def refined_softmax_terms(
     own_columns: Tensor | None = None,
     sampled_mask: Tensor | None = None,
     positive_weights: Tensor | None = None,
+    loss_weights: Tensor | None = None,
+    product_dtype: torch.dtype | None = None,
 ) -> RefinedTerms:
     """Compute loss, weight and probability of each positive.
 
@@ -142,6 +149,11 @@ def refined_softmax_terms(
             number of negatives, but Q' knows nothing of it.
         positive_weights: As `positive_rows`; target probabilities, at least 0. Of weight 0 is
             padding. None: 1 / T each.
+        loss_weights: [B]; the factors, up to a common one, by which the losses will be weighed.
+            They change no result: with them the gradients can be computed along with the losses.
+            None: 1 each.
+        product_dtype: torch.bfloat16 rounds the factors of the matrix products to it, where the
+            sample is shared. None: none.
 
     Returns:
         The terms, float32 or wider. Where no negative is left, or Q leaves none (the positives'
@@ -174,6 +186,8 @@ def refined_softmax_terms(
             sampled_mask=sampled_mask,
             positive_weights=positive_weights,
             remove_accidental_hits=True,
+            loss_weights=loss_weights,
+            product_dtype=product_dtype,
         )
         check_optional("positive_log_q", positive_log_q, *positive_rows.shape)
         return _combine(logits, positive_log_q - math.log(num_draws), math.log(num_draws))
@@ -183,35 +197,92 @@ def _combine(
     logits: SampleLogits, positive_log_probability: Tensor, log_num_draws: float
 ) -> RefinedTerms:
     shape = logits.positive_logits.shape
-    positive_logits = by_column(logits.positive_logits)  # [B, T]
-    if logits.positive_weights is None:
-        targets = torch.full_like(positive_logits, 1 / positive_logits.shape[1])
-    else:
-        targets = logits.positive_weights.reshape(positive_logits.shape)
-    padding = targets == 0
-    num_negatives = logits.count_left()  # [B]
-    drawn = positive_log_probability.reshape(padding.shape).exp().masked_fill(padding, 0)
-    share = drawn.sum(dim=1)  # [B]; 1, but for rounding, where no draw is left for others
-    certain = (share >= 1) & (share < _CERTAIN)
-    empty = certain[:, None] | (num_negatives[:, None] == 0)  # [B, 1]
-    rest = -share.masked_fill(certain, 0)  # a share further above 1 is no share, and gives NaN
-    log_rest = torch.log1p(rest) + log_num_draws  # the sampled logits hold - log_q
-    log_negatives = (logits.log_sum() + log_rest.to(positive_logits.dtype))[:, None]
-    log_negatives = log_negatives.masked_fill(empty, 0)
-    loss = (log_negatives - positive_logits).masked_fill(padding | empty, 0)
+    positives = _Positives.of(logits, positive_log_probability, log_num_draws)
+    log_sums = logits.log_sum(positives.expect(logits.loss_weights))  # [B]
+    log_negatives = positives.correct(slice(None), log_sums)  # [B, 1]
+    empty = positives.padding | positives.empty
+    loss = (log_negatives - positives.logits).masked_fill(empty, 0)
     with torch.no_grad():
-        log_mean = log_negatives - num_negatives[:, None].to(positive_logits.dtype).log()
+        probability, weight = positives.weigh(slice(None), log_negatives)
+    return RefinedTerms(
+        loss.reshape(shape),
+        weight.reshape(shape),
+        probability.reshape(shape),
+        positives.num_negatives,
+    )
+
+
+@dataclass(frozen=True)
+class _Positives:
+    """What the terms are made of, but for the sums over the negatives.
+
+    Attributes:
+        logits: [B, T].
+        targets: [B, T]; 0 is padding.
+        padding: [B, T], bool.
+        empty: [B, 1], bool; where no negative is left, or Q leaves none.
+        correction: [B]; log of ``(1 - sum of Q over the positives) * num_draws``.
+        num_negatives: [B], int64.
+    """
+
+    logits: Tensor
+    targets: Tensor
+    padding: Tensor
+    empty: Tensor
+    correction: Tensor
+    num_negatives: Tensor
+
+    @classmethod
+    def of(
+        cls, logits: SampleLogits, positive_log_probability: Tensor, log_num_draws: float
+    ) -> "_Positives":
+        positive_logits = by_column(logits.positive_logits)
+        if logits.positive_weights is None:
+            targets = torch.full_like(positive_logits, 1 / positive_logits.shape[1])
+        else:
+            targets = logits.positive_weights.reshape(positive_logits.shape)
+        padding = targets == 0
+        num_negatives = logits.count_left()
+        drawn = positive_log_probability.reshape(padding.shape).exp().masked_fill(padding, 0)
+        share = drawn.sum(dim=1)  # [B]; 1, but for rounding, where no draw is left for others
+        certain = (share >= 1) & (share < _CERTAIN)
+        rest = -share.masked_fill(certain, 0)  # a share further above 1 is no share, and gives NaN
+        return cls(
+            logits=positive_logits,
+            targets=targets,
+            padding=padding,
+            empty=certain[:, None] | (num_negatives[:, None] == 0),
+            correction=(torch.log1p(rest) + log_num_draws).to(positive_logits.dtype),
+            num_negatives=num_negatives,
+        )
+
+    def correct(self, rows: slice, log_sums: Tensor) -> Tensor:
+        """Give the log of the sum over the negatives of ``exp(logit) / Q'``: [b, 1]; 0 if empty."""
+        # The sampled logits hold - log_q.
+        return (log_sums + self.correction[rows])[:, None].masked_fill(self.empty[rows], 0)
+
+    def weigh(self, rows: slice, log_negatives: Tensor) -> tuple[Tensor, Tensor]:
+        """Give each positive's probability and its weight: [b, T]."""
+        logits, padding, empty = self.logits[rows], self.padding[rows], self.empty[rows]
+        log_mean = log_negatives - self.num_negatives[rows, None].to(logits.dtype).log()
         probability, complement = _shares(
-            positive_logits.masked_fill(padding, float("-inf")),
-            log_mean.masked_fill(empty, float("-inf")),
+            logits.masked_fill(padding, float("-inf")), log_mean.masked_fill(empty, float("-inf"))
         )
         # target - probability * sum of targets, without a difference of what is nearly equal.
+        targets = self.targets[rows]
         others = targets.sum(dim=1, keepdim=True) - targets
         weight = complement * targets - probability * others
-        weight = weight.masked_fill(padding | empty, 0)
-    return RefinedTerms(
-        loss.reshape(shape), weight.reshape(shape), probability.reshape(shape), num_negatives
-    )
+        return probability, weight.masked_fill(padding | empty, 0)
+
+    def expect(self, loss_weights: Tensor | None) -> Weigh:
+        """Expect the gradient that sums over the negatives get: that of the weighted loss."""
+
+        def weigh(rows: slice, log_sums: Tensor) -> Tensor:
+            _, weights = self.weigh(rows, self.correct(rows, log_sums))
+            total = weights.sum(dim=1)
+            return total if loss_weights is None else total * loss_weights[rows]
+
+        return weigh
 
 
 def _shares(positive_logits: Tensor, log_mean: Tensor) -> tuple[Tensor, Tensor]:

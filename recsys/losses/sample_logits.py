@@ -10,9 +10,12 @@ from torch import Tensor
 
 from recsys.foundations import ArgumentError, check_integers, check_shape
 from recsys.losses import softmax_core as core
-from recsys.losses.blocks import CACHED, count_left
+from recsys.losses.block_passes import Weigh
+from recsys.losses.expected_gradients import expect_weights
 from recsys.losses.log_partition import log_partition
+from recsys.losses.products import check_product_dtype
 from recsys.losses.removal import Removal
+from recsys.losses.removed_places import RemovedPlaces
 from recsys.losses.softplus_sum import softplus, softplus_sum
 
 # [S, D], shared by the queries; or [B, S, D]; or both: the first columns and the last ones.
@@ -30,7 +33,9 @@ class SampleLogits:
         shared: [S1, D], same dtype; the first S1 candidates, those of every query.
         own: [B, S2, D], same dtype; the last S2, each query's own. None: S2 is 0.
         offsets: [S] or [B, S], same dtype, added to the sampled logits. None: nothing is.
-        removal: Which sampled candidates leave which query's row.
+        removed: Which sampled candidates leave which query's row.
+        loss_weights: [B], what the losses will be weighed by. None: all alike.
+        product_dtype: What the factors of the matrix products are rounded to. None: nothing.
     """
 
     positive_logits: Tensor
@@ -39,7 +44,9 @@ class SampleLogits:
     shared: Tensor
     own: Tensor | None
     offsets: Tensor | None
-    removal: Removal
+    removed: RemovedPlaces
+    loss_weights: Tensor | None
+    product_dtype: torch.dtype | None
 
     def sampled_logits(self) -> Tensor:
         """Compute all sampled logits: [B, S], -inf for what leaves."""
@@ -49,39 +56,48 @@ class SampleLogits:
             logits = torch.cat([logits, own_logits], dim=1) if len(self.shared) else own_logits
         if self.offsets is not None:
             logits = logits + self.offsets
-        if self.removal.is_empty:
-            return logits
+        removed = self.removed.find()
         # -inf, not a large negative number: a hit must get a gradient of exactly zero.
-        return logits.masked_fill(
-            self.removal.find(slice(0, logits.shape[0]), slice(0, logits.shape[1])), float("-inf")
-        )
+        return logits if removed is None else logits.masked_fill(removed, float("-inf"))
 
-    def log_sum(self) -> Tensor:
+    def log_sum(self, weigh: Weigh | None) -> Tensor:
         """Compute the log of the summed exp of the sampled logits: [B]; -inf where none is left.
 
         A shared sample is summed in blocks.
+
+        Args:
+            weigh: The gradient to expect.
         """
-        if self._goes_in_blocks():
-            return log_partition(
-                self.queries, self.shared, self.offsets, self.removal, blocks=CACHED
-            )
-        return core.log_sum(self.sampled_logits())
+        if not self._goes_in_blocks():
+            return core.log_sum(self.sampled_logits())
+        return log_partition(
+            self.queries,
+            self.shared,
+            self.offsets,
+            self.removed,
+            weigh=weigh,
+            product_dtype=self.product_dtype,
+        )
 
     def softplus_sum(self) -> Tensor:
         """Compute the sum of ``log(1 + exp(logit))`` over the sampled: [B]; 0 where none is left.
 
         A shared sample is summed in blocks.
         """
-        if self._goes_in_blocks():
-            return softplus_sum(
-                self.queries, self.shared, self.offsets, self.removal, blocks=CACHED
-            )
-        return softplus(self.sampled_logits()).sum(dim=1)
+        if not self._goes_in_blocks():
+            return softplus(self.sampled_logits()).sum(dim=1)
+        return softplus_sum(
+            self.queries,
+            self.shared,
+            self.offsets,
+            self.removed,
+            weigh=expect_weights(self.loss_weights),
+            product_dtype=self.product_dtype,
+        )
 
     def count_left(self) -> Tensor:
         """Count the sampled candidates that are left in each row: [B], int64."""
-        num_own = 0 if self.own is None else self.own.shape[1]
-        return count_left(self.removal, len(self.queries), len(self.shared) + num_own, CACHED)
+        return self.removed.count_left()
 
     def _goes_in_blocks(self) -> bool:
         """Tell whether every query has the same candidates with the same offsets."""
@@ -104,6 +120,8 @@ def compute_sample_logits(
     sampled_mask: Tensor | None,
     positive_weights: Tensor | None,
     remove_accidental_hits: bool,
+    loss_weights: Tensor | None = None,
+    product_dtype: torch.dtype | None = None,
 ) -> SampleLogits:
     """Check the arguments that every loss over a sample takes, and compute its logits.
 
@@ -114,7 +132,7 @@ def compute_sample_logits(
         ShapeError: Two arguments disagree in B, T, S or D, or T is 0.
         ArgumentError: `temperature` is not above 0, an argument holds numbers of another kind, or
             an own column is none of the sample (which is looked at on the CPU only, since a GPU
-            would have to be waited for).
+            would have to be waited for); `product_dtype` cannot be had.
     """
     _check_queries_and_positives(query_embeddings, positive_embeddings)
     batch, width = query_embeddings.shape
@@ -130,6 +148,7 @@ def compute_sample_logits(
     core.check_optional("sampled_log_q", sampled_log_q, *sampled_rows.shape)
     core.check_optional("sampled_biases", sampled_biases, *sampled_rows.shape)
     core.check_mask("sampled_mask", sampled_mask, batch, sampled_rows.shape[-1])
+    core.check_optional("loss_weights", loss_weights, batch)
     core.check_vectors(
         query_embeddings,
         positive_embeddings=positive_embeddings,
@@ -142,6 +161,10 @@ def compute_sample_logits(
     queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
     positive_scores = core.score_positives(queries, positive_embeddings)  # as positive_rows
     hit_rows = core.drop_padding(positive_rows, positive_weights)
+    removal = Removal(
+        sampled_rows, hit_rows if remove_accidental_hits else None, own_columns, sampled_mask
+    )
+    check_product_dtype(product_dtype, queries, shared=own is None and sampled_rows.dim() == 1)
     return SampleLogits(
         core.add_offsets(positive_scores, positive_biases, positive_log_q, temperature),
         positive_weights,
@@ -149,9 +172,9 @@ def compute_sample_logits(
         core.widen(shared),
         None if own is None else core.widen(own),
         core.combine_offsets(sampled_biases, sampled_log_q, temperature, queries.dtype),
-        Removal(
-            sampled_rows, hit_rows if remove_accidental_hits else None, own_columns, sampled_mask
-        ),
+        RemovedPlaces(removal, batch, sampled_rows.shape[-1]),
+        loss_weights,
+        product_dtype,
     )
 
 

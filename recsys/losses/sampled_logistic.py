@@ -26,6 +26,8 @@ def sampled_logistic_loss(
     sampled_mask: Tensor | None = None,
     positive_weights: Tensor | None = None,
     positive_target: float = 1.0,
+    loss_weights: Tensor | None = None,
+    product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Compute the logistic loss of the positives against the sampled candidates that are none.
 
@@ -54,6 +56,11 @@ def sampled_logistic_loss(
             nothing. None: 1 each.
         positive_target: Target of each positive, above 0, at most 1; below 1 (TensorFlow: 1 / T)
             the optimum is another.
+        loss_weights: [B]; the factors, up to a common one, by which the losses will be weighed.
+            They change no result: with them the gradients can be computed along with the losses.
+            None: 1 each.
+        product_dtype: torch.bfloat16 rounds the factors of the matrix products to it, where the
+            sample is shared. None: none.
 
     Returns:
         [B], float32 or wider, in nats; not reduced. Where no negative is left, the positives' part.
@@ -81,6 +88,8 @@ def sampled_logistic_loss(
             sampled_mask=sampled_mask,
             positive_weights=positive_weights,
             remove_accidental_hits=True,
+            loss_weights=loss_weights,
+            product_dtype=product_dtype,
         )
         positives = positive_cross_entropy(
             logits.positive_logits, positive_weights, positive_target

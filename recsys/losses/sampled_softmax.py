@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from recsys.losses import softmax_core as core
+from recsys.losses.expected_gradients import expect_of_contrast
 from recsys.losses.sample_logits import SampledEmbeddings, compute_sample_logits
 
 
@@ -26,6 +27,8 @@ def sampled_softmax_loss(
     sampled_mask: Tensor | None = None,
     positive_weights: Tensor | None = None,
     remove_accidental_hits: bool = True,
+    loss_weights: Tensor | None = None,
+    product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Compute the cross-entropy of each positive against the sampled candidates.
 
@@ -60,6 +63,11 @@ def sampled_softmax_loss(
         positive_weights: As `positive_rows`; target probabilities, at least 0. Of weight 0 is
             padding: it stands in no denominator and removes nothing. None: 1 / T each.
         remove_accidental_hits: False keeps accidental hits as ordinary candidates.
+        loss_weights: [B]; the factors, up to a common one, by which the losses will be weighed.
+            They change no result: with them the gradients can be computed along with the losses.
+            None: 1 each.
+        product_dtype: torch.bfloat16 rounds the factors of the matrix products to it, where the
+            sample is shared. None: none.
 
     Returns:
         [B], float32 or wider, in nats; not reduced, so that the caller can weigh the queries. 0,
@@ -91,5 +99,8 @@ def sampled_softmax_loss(
             sampled_mask=sampled_mask,
             positive_weights=positive_weights,
             remove_accidental_hits=remove_accidental_hits,
+            loss_weights=loss_weights,
+            product_dtype=product_dtype,
         )
-        return core.contrast(logits.positive_logits, logits.log_sum(), positive_weights)
+        expected = expect_of_contrast(logits.positive_logits, positive_weights, loss_weights)
+        return core.contrast(logits.positive_logits, logits.log_sum(expected), positive_weights)
