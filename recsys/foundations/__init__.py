@@ -42,7 +42,7 @@ from recsys.foundations.seeding import (
     seed_everything,
 )
 from recsys.foundations.signals import unwinding_on_signals
-from recsys.foundations.threads import available_cores, set_threads
+from recsys.foundations.threads import available_cores, set_threads, thread_bound
 
 __all__ = [
     "ArgumentError",
@@ -80,6 +80,7 @@ __all__ = [
     "set_threads",
     "sha256_file",
     "sha256_text",
+    "thread_bound",
     "unwinding_on_signals",
     "write_json",
 ]

@@ -8,18 +8,30 @@ import torch
 
 from recsys.foundations.checks import check_positive
 
+_bound: int | None = None
+
 
 def set_threads(num_threads: int) -> None:
     """Bound every pool of the process. Call it after the libraries are imported.
 
+    FAISS's own OpenMP takes the bound for the thread of Python that sets it, and no other; so its
+    callers ask for `thread_bound`. The other libraries hold it for all.
+
     Args:
         num_threads: At least 1.
     """
+    global _bound
     check_positive("num_threads", num_threads)
+    _bound = num_threads
     torch.set_num_threads(num_threads)
     pa.set_cpu_count(num_threads)
     pa.set_io_thread_count(num_threads)
     threadpoolctl.threadpool_limits(limits=num_threads)
+
+
+def thread_bound() -> int | None:
+    """Give what `set_threads` was last told; None: it never was, and libraries do as they like."""
+    return _bound
 
 
 def available_cores() -> int:

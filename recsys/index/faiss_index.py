@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, Progress, Ragged
+from recsys.foundations import ArgumentError, Progress, Ragged, thread_bound
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
 from recsys.index.rounding import RoundingBound
@@ -188,6 +188,7 @@ class FaissIndex:
         Returns:
             Scores and rows, both [B, M, F], falling by score; row -1 where there is none.
         """
+        _bind_threads()
         flat = queries.reshape(-1, self.dim)  # [B * M, D]
         if self.kind == "hnsw":
             breadth = max(int(self.inner.hnsw.efSearch), fetch)
@@ -249,6 +250,13 @@ def _quiet_training(inner: Any) -> None:
     inner.cp.min_points_per_centroid = 1
     if isinstance(inner, faiss.IndexIVFPQ):
         inner.pq.cp.min_points_per_centroid = 1
+
+
+def _bind_threads() -> None:
+    """Hold FAISS to the bound of threads in this thread of Python: servers search in several."""
+    bound = thread_bound()
+    if bound is not None:
+        faiss.omp_set_num_threads(bound)
 
 
 def _add(inner: Any, vectors: NDArray[np.float32], *, one_thread: bool) -> None:

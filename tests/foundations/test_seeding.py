@@ -17,6 +17,7 @@ from recsys.foundations import (
     make_numpy_generator,
     seed_everything,
     set_threads,
+    thread_bound,
 )
 
 
@@ -55,6 +56,7 @@ def test_a_thread_count_binds_every_pool() -> None:
         set_threads(1)
         assert (torch.get_num_threads(), pa.cpu_count(), pa.io_thread_count()) == (1, 1, 1)
         assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info()} == {1}
+        assert thread_bound() == 1
     finally:
         set_threads(before)
 

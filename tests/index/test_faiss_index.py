@@ -1,11 +1,15 @@
 """FAISS indexes against exact search: the same scores, filters honoured, lists full."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import faiss
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from recsys.foundations import ArgumentError, Ragged
+from recsys.foundations import ArgumentError, Ragged, set_threads
 from recsys.index import ExactIndex, FaissIndex, IndexSettings
 
 SETTINGS = {
@@ -110,6 +114,19 @@ def test_does_not_depend_on_batches_or_threads(name: str, indexes: dict[str, Fai
         rows = np.concatenate([part.candidate_rows for part in parts])
         assert np.array_equal(rows, whole.candidate_rows)
         assert np.array_equal(np.concatenate([part.scores for part in parts]), whole.scores)
+
+
+def test_the_bound_of_threads_holds_in_every_thread_that_searches(
+    indexes: dict[str, FaissIndex],
+) -> None:
+    before = torch.get_num_threads()
+    set_threads(3)
+    try:
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(indexes["flat"].search, make_vectors(1, seed=1), 10).result()
+            assert executor.submit(faiss.omp_get_max_threads).result() == 3
+    finally:
+        set_threads(before)
 
 
 def test_the_same_vectors_give_the_same_graph() -> None:
