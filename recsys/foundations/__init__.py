@@ -33,6 +33,7 @@ from recsys.foundations.files import (
     write_json,
 )
 from recsys.foundations.in_threads import map_in_threads, num_threads
+from recsys.foundations.linear import has_fast_linear, linear
 from recsys.foundations.progress import Progress
 from recsys.foundations.ragged import Ragged
 from recsys.foundations.seeding import (
@@ -70,6 +71,8 @@ __all__ = [
     "check_positive",
     "check_shape",
     "derive_seed",
+    "has_fast_linear",
+    "linear",
     "list_files",
     "make_generator",
     "make_numpy_generator",

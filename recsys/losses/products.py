@@ -3,13 +3,12 @@
 Dimensions: B queries, K candidates, D embedding width; b and k of a block.
 """
 
-import platform
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from recsys.foundations import ArgumentError
+from recsys.foundations import ArgumentError, linear
 
 _SHIFT_COLUMNS = 256  # so many candidates tell about how large a row's largest logit is
 
@@ -166,34 +165,3 @@ def check_product_dtype(dtype: torch.dtype | None, queries: Tensor, *, shared: b
         raise ArgumentError(
             f"`product_dtype` must be None for candidates of each query's own, got {dtype}."
         )
-
-
-def linear(left: Tensor, right: Tensor, offsets: Tensor | None = None) -> Tensor:
-    """Compute ``left @ right.T + offsets``; [n, d] and [m, d] and [m] or None to [n, m].
-
-    No gradient flows through it.
-    """
-    if _goes_to_onednn(left):
-        product: Tensor = _onednn_linear()(left, right, offsets, "none", [], "")
-        return product
-    return left @ right.T if offsets is None else torch.addmm(offsets, left, right.T)
-
-
-# Of the two libraries in torch's CPU builds, `torch.mm` takes float32 to MKL, which runs at half
-# the rate of oneDNN on processors that are not Intel's; this operator is what torch.compile emits.
-_ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
-
-
-def _goes_to_onednn(left: Tensor) -> bool:
-    return (
-        _ON_X86
-        and left.device.type == "cpu"
-        and left.dtype == torch.float32
-        and left.numel() > 0
-        and torch.backends.mkldnn.is_available()
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    )
-
-
-def _onednn_linear() -> Any:
-    return torch.ops.mkldnn._linear_pointwise
