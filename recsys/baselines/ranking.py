@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import Ragged
+from recsys.foundations import Ragged, is_among
 
 Rows = NDArray[np.int64]
 _SCORES_AT_ONCE = 1 << 24  # of queries and candidates; bounds the memory of a block
@@ -37,9 +37,9 @@ def top_of_pairs(
         B lists of rows; shorter than k where fewer pairs are given.
     """
     width = 1 + int(max(rows.max(initial=0), exclude.rows.max(initial=0)))
-    kept = ~np.isin(queries * width + rows, exclude.owners() * width + exclude.rows)
+    kept = ~is_among(queries * width + rows, exclude.owners() * width + exclude.rows)
     if allowed is not None:
-        kept &= np.isin(rows, allowed)
+        kept &= is_among(rows, allowed)
     return _cut(queries[kept], rows[kept], scores[kept], k=k, num_queries=len(exclude))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset
 from recsys.evaluation.queries import EvaluationQueries
-from recsys.foundations import DataError, check_choice
+from recsys.foundations import DataError, check_choice, is_among
 
 CANDIDATE_RULES = ("all", "cold")
 
@@ -69,7 +69,7 @@ class RankedCandidates:
     def _asked(self, queries: EvaluationQueries) -> NDArray[np.int64]:
         if self.rows is None:
             return np.arange(len(queries))
-        inside = np.isin(queries.truth.rows, self.rows)
+        inside = is_among(queries.truth.rows, self.rows)
         return np.flatnonzero(np.bincount(queries.truth.owners()[inside], minlength=len(queries)))
 
 

@@ -1,10 +1,10 @@
 """What a report states of the part it was made on."""
 
-import numpy as np
 
 from recsys.data import PreparedDataset
 from recsys.evaluation.candidates import RankedCandidates
 from recsys.evaluation.queries import EvaluationQueries, history_rule
+from recsys.foundations import is_among
 
 
 def describe_part(
@@ -50,5 +50,5 @@ def count_part(
         "num_positives": len(pairs),
         "num_positives_not_ranked": queries.num_left_out,
         "num_unknown_positives": int((queries.truth.rows >= dataset.num_items).sum()),
-        "num_seen_positives": int(np.isin(pairs, seen).sum()) if exclude_seen else 0,
+        "num_seen_positives": int(is_among(pairs, seen).sum()) if exclude_seen else 0,
     }

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data import Events, FeatureTable, PreparedDataset, join_histories
-from recsys.foundations import Ragged, check_choice
+from recsys.foundations import Ragged, check_choice, is_among
 from recsys.metrics import distinct
 
 PARTS = ("validation", "test")
@@ -75,7 +75,7 @@ class EvaluationQueries:
 
     def judged_on(self, rows: NDArray[np.int64]) -> "EvaluationQueries":
         """Keep of the truth the item rows given; queries without any of them leave."""
-        inside = np.isin(self.truth.rows, rows)
+        inside = is_among(self.truth.rows, rows)
         truth = Ragged.from_pairs(self.truth.owners()[inside], self.truth.rows[inside], len(self))
         asked = np.flatnonzero(truth.lengths)
         return replace(
@@ -131,7 +131,7 @@ def build_queries(dataset: PreparedDataset, part: str) -> EvaluationQueries:
     user_rows, first = np.unique(asked.users, return_index=True)
     user_rows = user_rows.astype(np.int64)
     if held_out is not None:
-        sources, without = [held_out], int((~np.isin(np.unique(held_out.users), user_rows)).sum())
+        sources, without = [held_out], int((~is_among(np.unique(held_out.users), user_rows)).sum())
     else:
         sources = [dataset.train] if part == "validation" else [dataset.train, dataset.validation]
         without = 0

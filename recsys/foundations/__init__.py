@@ -34,6 +34,7 @@ from recsys.foundations.files import (
 )
 from recsys.foundations.in_threads import map_in_threads, num_threads
 from recsys.foundations.linear import has_fast_linear, linear
+from recsys.foundations.membership import is_among, sorted_distinct
 from recsys.foundations.progress import Progress
 from recsys.foundations.ragged import Ragged
 from recsys.foundations.seeding import (
@@ -72,6 +73,7 @@ __all__ = [
     "check_shape",
     "derive_seed",
     "has_fast_linear",
+    "is_among",
     "linear",
     "list_files",
     "make_generator",
@@ -83,6 +85,7 @@ __all__ = [
     "set_threads",
     "sha256_file",
     "sha256_text",
+    "sorted_distinct",
     "thread_bound",
     "unwinding_on_signals",
     "write_json",

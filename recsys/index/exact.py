@@ -16,7 +16,8 @@ from recsys.index.running_best import RunningBest
 from recsys.index.scored_blocks import scored_blocks
 from recsys.index.scoring import check_finite, check_search, join_hits, make_hits, score_pairs
 
-_VECTORS_AT_ONCE = 512  # of queries, M for each
+_QUERIES_AT_ONCE = 512
+_VECTORS_AT_ONCE = 2048  # M of each query
 _RESULTS_AT_ONCE = 1 << 17
 _PAIRS_AT_ONCE = 1 << 18
 
@@ -98,7 +99,7 @@ class ExactIndex:
 def _blocks(queries: NDArray[np.float32], k: int, row_filter: RowFilter) -> list[slice]:
     """Divide the queries, so that each thread has some and what a block holds is bounded."""
     num_queries, num_interests, _ = queries.shape
-    most = min(_VECTORS_AT_ONCE // num_interests, _RESULTS_AT_ONCE // k)
+    most = min(_QUERIES_AT_ONCE, _VECTORS_AT_ONCE // num_interests, _RESULTS_AT_ONCE // k)
     if row_filter.allowed_lists is not None:
         longest = int(row_filter.allowed_lists.lengths.max(initial=1))
         most = min(most, _PAIRS_AT_ONCE // max(longest, 1))

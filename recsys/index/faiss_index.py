@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, Progress, Ragged, thread_bound
+from recsys.foundations import ArgumentError, Progress, Ragged, sorted_distinct, thread_bound
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
 from recsys.index.rounding import RoundingBound
@@ -23,6 +23,7 @@ _QUERY_VECTORS_AT_ONCE = 512
 _VECTORS_AT_ONCE = 16_384
 _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
 _SMALLEST_SHARE = 1 / 8  # of the catalogue allowed; below it, exact search of the share is faster
+_MOST_FLAT_QUERIES = 8  # beyond it, exact search finds the same faster than a flat index
 
 
 class FaissIndex:
@@ -107,7 +108,8 @@ class FaissIndex:
         queries = check_search(query_vectors, self.dim, k)
         rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
         few = rows.allowed_share() < _SMALLEST_SHARE
-        if few or rows.allowed_lists is not None:
+        many = self.kind == "flat" and len(queries) > _MOST_FLAT_QUERIES
+        if few or many or rows.allowed_lists is not None:
             return self._exact.search_filtered(queries, k, rows)
         request = _Request(queries, k, rows)
         fetches = self._first_fetches(k, rows)
@@ -228,7 +230,7 @@ def _distinct_pairs(
     rows = candidates[owners, interests, columns]
     if candidates.shape[1] == 1:  # FAISS gives no row twice
         return owners, rows
-    keys = np.unique(owners * num_candidates + rows)
+    keys = sorted_distinct(owners * num_candidates + rows)
     return keys // num_candidates, keys % num_candidates
 
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, Ragged, check_shape
+from recsys.foundations import ArgumentError, Ragged, check_shape, is_among
 from recsys.index.hits import Hits
-from recsys.index.scoring import join_hits
+from recsys.index.scoring import join_hits, order_pairs
 
 _QUERIES_AT_ONCE = 256  # a query may have thousands of own items
 
@@ -132,16 +132,8 @@ class ScoredCandidates:
         return np.asarray(self.scores + added, np.float32)
 
     def order(self, scores: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Find the k best pairs of each query: positions, by query, then score, then row.
-
-        What `order_pairs` gives, in a quarter of the time: the pairs stand by query and row.
-        """
-        bits = (0.0 - scores).view(np.int32).astype(np.int64)  # 0.0 - x: there is one zero
-        falling = np.where(bits < 0, -(2**31) - bits, bits)
-        order = np.argsort((self.queries << 32) + falling, kind="stable")
-        owners = self.queries[order]
-        starts = np.searchsorted(owners, owners, side="left")
-        return order[np.arange(len(order)) - starts < self.k]
+        """Find the k best pairs of each query: positions, by query, then score, then row."""
+        return order_pairs(self.queries, self.rows, scores, self.k)
 
     def top(self, bonus: NDArray[np.float64]) -> Hits:
         """Give the k best with a bonus for each own item, as `OwnItems` has it."""
@@ -219,7 +211,7 @@ def _intersection(own: Ragged, allowed: NDArray[Any] | Ragged | None) -> Ragged:
     if isinstance(allowed, Ragged):
         width = 1 + max(int(own.rows.max(initial=0)), int(allowed.rows.max(initial=0)))
         keys = allowed.owners() * width + allowed.rows.astype(np.int64)
-        kept = np.isin(owners * width + own.rows, keys)
+        kept = is_among(owners * width + own.rows, keys)
     else:
-        kept = np.isin(own.rows, allowed)
+        kept = is_among(own.rows, allowed)
     return Ragged.from_pairs(owners[kept], own.rows[kept], len(own))

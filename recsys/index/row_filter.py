@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, Ragged
+from recsys.foundations import ArgumentError, Ragged, sorted_distinct
 
 
 class RowFilter:
@@ -49,7 +49,7 @@ class RowFilter:
         """Give each (query, row) of the catalogue as one number, rising, distinct."""
         rows = lists.rows.astype(np.int64)
         keys = lists.owners() * self._num_candidates + rows
-        return np.unique(keys[rows < self._num_candidates])
+        return sorted_distinct(keys[rows < self._num_candidates])
 
     def excluded_counts(self) -> NDArray[np.int64]:
         """Count the excluded rows of each query, repeats included: [B]."""

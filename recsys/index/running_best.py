@@ -54,15 +54,17 @@ class RunningBest:
         group = _group_size(len(block.scores), self._k)
         slack = self._bound.of_norm(float(block.norms.max()))  # [B]
         maxima, floors = _group_maxima(block.scores, group), self._floors.copy()
+        if np.isneginf(floors).any():
+            self._raise_floors(maxima, slack, np.flatnonzero(np.isneginf(floors)))
         usual = max(self._k + self._k // 2, len(maxima) // 16)
         places, counts = self._promising(maxima, slack)
         if counts.max() > usual:
             self._raise_floors(maxima, slack, np.flatnonzero(counts > usual))
             places, counts = self._promising(maxima, slack)
-            # Far more than k above the floor: rounding, one long vector or equal scores hide it.
-            hidden = (counts > max(usual, len(maxima) // 4)) & (self._floors > _MINUS_INFINITY)
+            # Far more than k reach the floor: one long vector, rounding or equal scores hide it.
+            hidden = (counts > max(usual, len(maxima) // 4)) & (self._floors == floors)
             if hidden.any():
-                self._sift(block, floors, np.flatnonzero(hidden))
+                self._sift(block, np.flatnonzero(hidden))
                 places, _ = self._promising(_group_maxima(block.scores, group), slack)
         lowest, step = self._lowest(slack), _MEMBERS_AT_ONCE // group
         for start in range(0, len(places), step):
@@ -109,16 +111,10 @@ class RunningBest:
     def _lift(self, queries: NDArray[np.integer], floors: NDArray[np.float32]) -> None:
         self._floors[queries] = np.maximum(self._floors[queries], floors)
 
-    def _sift(
-        self,
-        block: ScoredBlock,
-        floors: NDArray[np.float32],
-        queries: NDArray[np.int64],
-    ) -> None:
-        """Mark by -inf what float64 products tell from the floor of these queries.
+    def _sift(self, block: ScoredBlock, queries: NDArray[np.int64]) -> None:
+        """Mark by -inf what float64 products tell from floors that earlier blocks set.
 
-        Where the floor is still that of earlier blocks [B], k candidates of lower rows are as good;
-        an equal score is then not enough.
+        There k candidates of lower rows reach the floor, so that an equal score is not enough.
         """
         asked = self._queries[queries].astype(np.float64)
         num_queries, num_interests, dim = asked.shape
@@ -126,8 +122,7 @@ class RunningBest:
         products = block.vectors.astype(np.float64) @ flat.T
         if num_interests > 1:
             products = products.reshape(-1, num_interests, num_queries).max(axis=1)
-        least = self._floors[queries]
-        least = np.where(least == floors[queries], np.nextafter(least, _INFINITY), least)
+        least = np.nextafter(self._floors[queries], _INFINITY)
         # A sum below the middle between two float32 is rounded to the lower one.
         middle = (least.astype(np.float64) + np.nextafter(least, _MINUS_INFINITY)) / 2
         slack = self._bound.of_norm_in_double(float(block.norms.max()))[queries]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import Ragged, check_positive
+from recsys.foundations import Ragged, check_positive, is_among
 from recsys.metrics.ranking import top_k
 from recsys.metrics.ratio import divide_where_defined
 
@@ -69,6 +69,6 @@ def overlap_at_k(lists: Ragged, reference: Ragged, k: int) -> NDArray[np.float64
     """
     found, wanted = top_k(lists, k), top_k(reference, k)
     width = int(max(found.rows.max(initial=0), wanted.rows.max(initial=0))) + 1
-    common = np.isin(wanted.owners() * width + wanted.rows, found.owners() * width + found.rows)
+    common = is_among(wanted.owners() * width + wanted.rows, found.owners() * width + found.rows)
     total = np.bincount(wanted.owners()[common], minlength=len(wanted))
     return divide_where_defined(total, wanted.lengths)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import Ragged, ShapeError
+from recsys.foundations import Ragged, ShapeError, is_among
 
 _ROWS_AT_ONCE = 2**20  # a number of 8 bytes a row, several times over
 
@@ -48,7 +48,7 @@ def relevance_of(lists: Ragged, truth: Ragged) -> Ragged:
     _check_aligned(lists, truth)
     width = max(_width(lists), _width(truth))
     keys = _pair_keys(lists, width)
-    hits = np.isin(keys, _pair_keys(truth, width)) & _first_occurrences(keys)
+    hits = is_among(keys, _pair_keys(truth, width)) & _first_occurrences(keys)
     return Ragged(lists.offsets, hits)
 
 
