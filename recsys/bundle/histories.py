@@ -28,9 +28,9 @@ def known_histories(dataset: PreparedDataset) -> tuple[Ragged, Ragged | None]:
 
 def write_histories(folder: Path, histories: Ragged, times: Ragged | None) -> None:
     """Write the lists as flat arrays; that of the times is empty where there are none."""
-    stamps = np.zeros(0, np.int64) if times is None else times.rows.astype(np.int64)
-    np.save(folder / _OFFSETS, histories.offsets.astype(np.int64), allow_pickle=False)
-    np.save(folder / _ROWS, histories.rows.astype(np.int32), allow_pickle=False)
+    stamps = np.zeros(0, np.int64) if times is None else times.rows.astype(np.int64, copy=False)
+    np.save(folder / _OFFSETS, histories.offsets.astype(np.int64, copy=False), allow_pickle=False)
+    np.save(folder / _ROWS, histories.rows.astype(np.int32, copy=False), allow_pickle=False)
     np.save(folder / _TIMES, stamps, allow_pickle=False)
 
 

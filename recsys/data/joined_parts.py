@@ -1,12 +1,15 @@
 """Training and validation as one part, for a model that is trained again once all is chosen."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.events import Events
+from recsys.data.mapped_arrays import row_blocks
+from recsys.data.ranges_of_parts import EVENTS_AT_ONCE, RangesOfParts
 from recsys.foundations import DataError
 
 
@@ -81,25 +84,54 @@ def _count_more(entities: Entities, rows: NDArray[np.integer]) -> Entities:
 
 
 def _join(first: Events, second: Events) -> Events:
-    users = np.concatenate([first.users, second.users])
-    stamps = [part.timestamps for part in (first, second) if part.timestamps is not None]
-    timestamps = np.concatenate(stamps) if len(stamps) == 2 else None
-    joined = Events(
-        users,
-        np.concatenate([first.items, second.items]),
-        timestamps,
-        _join_weights(first, second),
-        first.context.followed_by(second.context),
+    order = _order(first, second)
+    times, weights = None, None
+    if first.timestamps is not None and second.timestamps is not None:
+        times = _pick(first.timestamps, second.timestamps, order)
+    if first.weights is not None or second.weights is not None:
+        weights = _pick(_weights_of(first), _weights_of(second), order)
+    return Events(
+        _pick(first.users, second.users, order),
+        _pick(first.items, second.items, order),
+        times,
+        weights,
+        first.context.followed_by(second.context).take(order),
     )
-    return joined.take(np.lexsort([users] if timestamps is None else [timestamps, users]))
 
 
-def _join_weights(first: Events, second: Events) -> NDArray[np.float32] | None:
-    if first.weights is None and second.weights is None:
-        return None
-    return np.concatenate(
-        [
-            np.ones(len(part), np.float32) if part.weights is None else part.weights
-            for part in (first, second)
-        ]
-    )
+def _order(first: Events, second: Events) -> NDArray[np.integer]:
+    """Give the places of the joined events in the first part with the second behind it: [N].
+
+    By user, then by time where both parts have times, then by place; found in blocks of users.
+    """
+    num_events, parts = len(first) + len(second), (first, second)
+    stamps = [part.timestamps for part in parts if part.timestamps is not None]
+    num_users = max(len(part.offsets_of()) - 1 for part in parts)
+    ranges = RangesOfParts.of(parts, num_users)
+    order: NDArray[np.integer] = np.empty(num_events, np.int32 if num_events < 2**31 else np.int64)
+    filled = 0
+    for block in ranges.blocks(EVENTS_AT_ONCE):
+        (owners, rows), (others, other_rows) = ranges.places(block)
+        keys = [np.concatenate([owners, others])]
+        if len(stamps) == len(parts):
+            keys.insert(0, np.concatenate([stamps[0][rows], stamps[1][other_rows]]))
+        places = np.concatenate([rows, other_rows + len(first)])
+        order[filled : filled + len(places)] = places[np.lexsort(keys)]
+        filled += len(places)
+    return order
+
+
+def _pick(first: NDArray[Any], second: NDArray[Any], order: NDArray[np.integer]) -> NDArray[Any]:
+    """Take values of two columns, of which the second stands behind the first."""
+    picked = np.empty(len(order), np.result_type(first, second))
+    for rows in row_blocks(len(order)):
+        places = order[rows]
+        later = places >= len(first)
+        block = picked[rows]  # a view
+        block[~later] = first[places[~later]]
+        block[later] = second[places[later] - len(first)]
+    return picked
+
+
+def _weights_of(part: Events) -> NDArray[np.float32]:
+    return np.ones(len(part), np.float32) if part.weights is None else part.weights

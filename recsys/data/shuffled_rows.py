@@ -37,7 +37,7 @@ class ShuffledRows:
     def __init__(self, num_rows: int, *, pool_rows: int, seed: int) -> None:
         check_positive("pool_rows", pool_rows)
         self._num_rows, self._seed = num_rows, seed
-        self._dtype = np.int32 if num_rows <= 2**31 else np.int64  # half the memory is faster
+        self._dtype = np.dtype(np.int32 if num_rows <= 2**31 else np.int64)  # half is faster
         self._block_rows = min(_BLOCK_ROWS, pool_rows)
         num_blocks = -(-num_rows // self._block_rows)
         self._num_pools = -(-num_blocks // (pool_rows // self._block_rows))
@@ -57,16 +57,16 @@ class ShuffledRows:
                 pieces.append(pool[place : place + missing])
                 place, missing = place + len(pieces[-1]), missing - len(pieces[-1])
                 if missing == 0:
-                    yield np.concatenate(pieces, dtype=np.int64)
+                    yield np.concatenate(pieces).astype(np.int64)
                     pieces, missing = [], batch_size
             pieces = [piece.copy() for piece in pieces]  # so that the pool itself can go
         if pieces:
-            yield np.concatenate(pieces, dtype=np.int64)
+            yield np.concatenate(pieces).astype(np.int64)
 
     def _pools(self, epoch: int, first_row: int) -> Iterator[NDArray[np.integer]]:
         """Yield the order pool by pool, from the place `first_row` on."""
         if self._num_pools == 1:
-            rows = np.arange(self._num_rows, dtype=self._dtype)
+            rows: NDArray[np.integer] = np.arange(self._num_rows, dtype=self._dtype)
             self._generator("batches", epoch).shuffle(rows)
             yield rows[first_row:]
             return

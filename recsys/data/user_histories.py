@@ -3,18 +3,15 @@
 Dimensions: P parts, U users.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.events import Events
-from recsys.data.user_ranges import join_ranges
+from recsys.data.ranges_of_parts import EVENTS_AT_ONCE, RangesOfParts
 from recsys.foundations import Ragged
-
-_EVENTS_AT_ONCE = 2**22
 
 
 def join_histories(
@@ -24,6 +21,7 @@ def join_histories(
     num_items: int,
     *,
     users: NDArray[np.int64] | None = None,
+    events_at_once: int = EVENTS_AT_ONCE,
 ) -> tuple[Ragged, Ragged | None]:
     """Give what each user had in several parts, oldest first, and when.
 
@@ -36,6 +34,7 @@ def join_histories(
         num_users: Users; every user row must be below it.
         num_items: Candidates; events of other items are left out.
         users: Rows of the users asked about, rising. None: all of them.
+        events_at_once: The most events of a block, unless one user has more.
 
     Returns:
         As many lists of item rows, in which repeats stay; and as many lists of when each was met,
@@ -48,59 +47,36 @@ def join_histories(
     if len(parts) == 1 and users is None and _has_candidates_alone(parts[0], num_items):
         lists, times = parts[0].by_user(num_users), parts[0].timestamps
     else:
-        lists, times = _join(parts, _Ranges.of(parts, num_users, users), num_items, is_timed)
+        ranges = RangesOfParts.of(parts, num_users, users)
+        lists, times = _join(parts, ranges, num_items, is_timed, events_at_once)
     if clock != "time" or times is None:
         return lists, None
     return lists, Ragged(lists.offsets, times)
 
 
-@dataclass(frozen=True)
-class _Ranges:
-    """Where the events of U users begin and stop in P parts: [P, U] each."""
-
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, parts: Sequence[Events], num_users: int, users: NDArray[np.int64] | None) -> Self:
-        offsets = np.stack([part.offsets_of(num_users) for part in parts])
-        rows = slice(None) if users is None else users
-        return cls(offsets[:, :-1][:, rows], offsets[:, 1:][:, rows])
-
-    def blocks(self) -> Iterator[slice]:
-        """Give slices of users that have so many events together as are worked on at once."""
-        ends = (self.stops - self.starts).sum(axis=0).cumsum()
-        start, done = 0, 0
-        while start < len(ends):
-            stop = max(int(np.searchsorted(ends, done + _EVENTS_AT_ONCE, side="right")), start + 1)
-            yield slice(start, stop)
-            start, done = stop, int(ends[stop - 1])
-
-
 def _join(
-    parts: Sequence[Events], ranges: _Ranges, num_items: int, is_timed: bool
+    parts: Sequence[Events],
+    ranges: RangesOfParts,
+    num_items: int,
+    is_timed: bool,
+    events_at_once: int,
 ) -> tuple[Ragged, NDArray[np.int64] | None]:
-    num_events = int((ranges.stops - ranges.starts).sum())
-    items = np.empty(num_events, np.result_type(*(part.items for part in parts)))
-    times = np.empty(num_events if is_timed else 0, np.int64)
+    items = np.empty(ranges.num_events, np.result_type(*(part.items for part in parts)))
+    times = np.empty(len(items) if is_timed else 0, np.int64)
     offsets = np.zeros(ranges.starts.shape[1] + 1, np.int64)
     filled = 0
-    for block in ranges.blocks():
-        places = [
-            join_ranges(*pair)
-            for pair in zip(ranges.starts[:, block], ranges.stops[:, block], strict=True)
-        ]
+    for block in ranges.blocks(events_at_once):
+        places = ranges.places(block)
         owners = np.concatenate([owners for owners, _ in places])
         met = _take(places, [part.items for part in parts])
-        keys = [owners]
-        if is_timed:
-            moments = _take(places, [part.timestamps for part in parts])
-            keys.insert(0, moments)
-        order = np.lexsort(keys) if len(parts) > 1 else np.arange(len(owners))
+        moments = _take(places, [part.timestamps for part in parts]) if is_timed else None
+        order = np.arange(len(owners))
+        if len(parts) > 1:
+            order = np.lexsort([owners] if moments is None else [moments, owners])
         order = order[met[order] < num_items]
         stop = filled + len(order)
         items[filled:stop] = met[order]
-        if is_timed:
+        if moments is not None:
             times[filled:stop] = moments[order]
         lengths = np.bincount(owners[order], minlength=block.stop - block.start)
         offsets[block.start + 1 : block.stop + 1] = filled + lengths.cumsum()

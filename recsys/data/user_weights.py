@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys.data.events import Events
+from recsys.data.mapped_arrays import row_blocks
 from recsys.foundations import ArgumentError
+
+_ROWS_AT_ONCE = 2**22
 
 
 def weigh_by_user(events: Events, power: float) -> Events:
@@ -25,7 +29,22 @@ def weigh_by_user(events: Events, power: float) -> Events:
         raise ArgumentError(f"`power` must be from 0 to 1, got {power}.")
     if power == 0 or len(events) == 0:
         return events
-    old = np.ones(len(events)) if events.weights is None else events.weights.astype(np.float64)
-    new = old / np.bincount(events.users)[events.users] ** power
-    scale = old.sum() / new.sum() if new.sum() > 0 else 1.0
-    return replace(events, weights=(new * scale).astype(np.float32))
+    divisors = np.diff(events.offsets_of()) ** power
+    blocks = list(row_blocks(len(events), _ROWS_AT_ONCE))
+    before = sum(_weights(events, rows).sum() for rows in blocks)
+    after = sum(_weights(events, rows, divisors).sum() for rows in blocks)
+    scale = before / after if after > 0 else 1.0
+    weights = np.empty(len(events), np.float32)
+    for rows in blocks:
+        weights[rows] = _weights(events, rows, divisors) * scale
+    return replace(events, weights=weights)
+
+
+def _weights(
+    events: Events, rows: slice, divisors: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Give the weights of some events, divided by those of their users where they are given."""
+    weights = np.ones(rows.stop - rows.start)
+    if events.weights is not None:
+        weights = events.weights[rows].astype(np.float64)
+    return weights if divisors is None else weights / divisors[events.users[rows]]

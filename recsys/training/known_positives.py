@@ -1,4 +1,7 @@
-"""What each user has in the training part, to keep it from among the negatives."""
+"""What each user has in the training part, to keep it from among the negatives.
+
+Dimensions: B rows in the batch, K candidates, U different users of the batch, M events of theirs.
+"""
 
 import numpy as np
 import torch
@@ -6,10 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recsys.data import Events
+from recsys.foundations import Ragged
 
 
 class KnownPositives:
-    """Tell which candidates a user has in training; a look-up costs O(log of the events).
+    """Tell which candidates a user has in training; only the batch's users are looked at.
 
     Args:
         events: The training part.
@@ -18,7 +22,9 @@ class KnownPositives:
 
     def __init__(self, events: Events, num_items: int) -> None:
         self._num_items = num_items
-        self._pairs = np.unique(events.users * np.int64(num_items) + events.items)
+        offsets = events.offsets_of()
+        self._num_users = len(offsets) - 1
+        self._of_users = Ragged(np.append(offsets, offsets[-1]), events.items)  # then one of nobody
 
     def find_others(
         self, users: NDArray[np.int64], positive_rows: Tensor, candidate_rows: Tensor
@@ -33,7 +39,31 @@ class KnownPositives:
         Returns:
             [B, K], bool.
         """
-        pairs = users[:, None] * np.int64(self._num_items) + candidate_rows.numpy()  # [B, K]
-        places = np.searchsorted(self._pairs, pairs).clip(max=len(self._pairs) - 1)
-        known = torch.from_numpy(self._pairs[places] == pairs)
-        return known & (candidate_rows != positive_rows[:, None])
+        different, owners = np.unique(users, return_inverse=True)
+        lists = self._of_users.take(np.minimum(different, self._num_users))
+        candidates = candidate_rows.numpy()
+        if candidates.ndim == 1:
+            known = _find_shared(lists, candidates)[owners]
+        else:
+            known = self._find_own(lists, owners, candidates)
+        return torch.from_numpy(known) & (candidate_rows != positive_rows[:, None])
+
+    def _find_own(
+        self, lists: Ragged, owners: NDArray[np.int64], candidates: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Find each row's candidates [B, K] among the items of its user: [B, K]."""
+        pairs = np.append(lists.owners() * self._num_items + lists.rows, -1)  # never empty
+        pairs.sort()
+        wanted = owners[:, None] * self._num_items + candidates
+        places = np.searchsorted(pairs, wanted).clip(max=len(pairs) - 1)
+        return np.asarray(pairs[places] == wanted)
+
+
+def _find_shared(lists: Ragged, candidates: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Find candidates [K] among the items of each user: [U, K]."""
+    rows, columns = np.unique(candidates, return_inverse=True)
+    places = np.searchsorted(rows, lists.rows).clip(max=len(rows) - 1)  # [M]
+    met = rows[places] == lists.rows
+    found = np.zeros((len(lists), len(rows)), bool)
+    found[lists.owners()[met], places[met]] = True
+    return found[:, columns]

@@ -144,6 +144,19 @@ def test_distinct_keeps_the_first_occurrence_in_order() -> None:
     assert kept.offsets.tolist() == [0, 2, 2, 3]
 
 
+def test_distinct_tells_rows_apart_where_pairs_are_beyond_int32() -> None:
+    # 5,000 lists of rows up to 2**20 - 1 make pairs up to 5 * 10**9; in 32 bits lists 0 and 4,096
+    # would have the same ones. 1.5 million rows are more than are worked on at once.
+    rng = np.random.default_rng(0)
+    lists = [rng.integers(2**20 - 100, 2**20, 300, dtype=np.int32) for _ in range(5000)]
+    lists[4096] = lists[0]
+    kept = distinct(Ragged(np.arange(5001) * 300, np.concatenate(lists)))
+    assert kept.rows.dtype == np.int32
+    for number in (0, 1, 2500, 4096, 4999):
+        assert kept[number].tolist() == list(dict.fromkeys(lists[number].tolist()))
+    assert kept.lengths.tolist() == [len(np.unique(one)) for one in lists]
+
+
 def test_top_k_cuts_long_lists_only() -> None:
     cut = top_k(make_ragged([[1, 2, 3], [4]]), 2)
     assert cut.rows.tolist() == [1, 2, 4]

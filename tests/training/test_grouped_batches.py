@@ -158,8 +158,8 @@ def test_positives_of_the_same_user_leave_the_in_batch_columns_and_no_others(
 def test_what_the_user_has_elsewhere_leaves_besides(unit_items: Any) -> None:
     seen, batch = Seen(), make_profiles()
     events = Events(
-        np.array([4, 4, 2]),
-        np.array([1, 4, 0]),
+        np.array([2, 4, 4]),
+        np.array([0, 1, 4]),
         None,
         None,
         FeatureTable.missing(FeatureSchema(), 3),

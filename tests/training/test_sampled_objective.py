@@ -433,6 +433,20 @@ def test_known_positives_of_the_user_are_found_besides_the_rows_own() -> None:
     ]
 
 
+@pytest.mark.parametrize("by_query", [True, False])
+def test_known_positives_of_mapped_rows_are_told_apart_beyond_int32(by_query: bool) -> None:
+    # The pairs (0, 5) and (65536, 5) have the same number in 32 bits: 65536 * 65536 is 2**32.
+    nothing = FeatureTable.missing(FeatureSchema(), 2)
+    columns = np.array([[0, 65536], [5, 7]], np.int32)
+    columns.flags.writeable = False
+    known = KnownPositives(Events(columns[0], columns[1], None, None, nothing), 65536)
+    candidates = torch.tensor([5, 7])
+    if by_query:
+        candidates = candidates.expand(2, 2)
+    found = known.find_others(np.array([0, 65536]), torch.tensor([0, 0]), candidates)
+    assert found.int().tolist() == [[1, 0], [0, 1]]
+
+
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("by_query", [True, False])
 def test_known_positives_leave_the_row_and_hits_are_the_losss_to_mask(
