@@ -32,6 +32,7 @@ def train(
     """Run the stage, give the bundle's folder; `experiment` is noted. Tests need no Hydra."""
     build.apply_threads(cfg)
     seed_everything(cfg.seed)
+    products = build.build_products(cfg)
     folder = RunFolder(run_dir, resume=cfg.resume)
     start = build_start(cfg, run_dir)
     with build.build_tracker(
@@ -45,7 +46,8 @@ def train(
 
         run = build.build_run(cfg, dataset, tracker, run_dir)
         start.begin(run, dataset)
-        result = fit(run, resume=cfg.resume)
+        with products:
+            result = fit(run, resume=cfg.resume)
         model, chosen = run.step.model, run.step.model.spec
         if cfg.trainer.refit:
             del run, model  # two models need not be there at once

@@ -27,6 +27,7 @@ from recsys.tracking import Tracker, mlflow_tracker, null_tracker
 from recsys.training import (
     CheckpointStore,
     FitSettings,
+    MatrixProducts,
     ModelStep,
     Schedule,
     TrainingRun,
@@ -49,6 +50,15 @@ _FREE_KEYS = (
 def apply_threads(config: StageConfig) -> None:
     """Bound every pool of threads: as set, else by the cores that the process may use."""
     set_threads(available_cores() if config.threads is None else config.threads)
+
+
+def build_products(config: TrainConfig) -> MatrixProducts:
+    """Build what is entered while the model trains.
+
+    Raises:
+        ConfigError: The device is not there, or cannot multiply with that precision.
+    """
+    return MatrixProducts(config.trainer.precision, choose_device(config.trainer.device))
 
 
 def build_model(config: TrainConfig, dataset: PreparedDataset) -> TwoTower:

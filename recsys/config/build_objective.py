@@ -1,11 +1,15 @@
 """The bridge from settings to what is minimised."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import torch
 
 from recsys.config import schema_loss as schema
-from recsys.config.build_sampling import SamplingBuilder, draws_by_query
+from recsys.config.build_sampling import SamplingBuilder
+from recsys.config.schema_sampling import draws_by_query
 from recsys.config.schema_stages import TrainConfig
 from recsys.data import FeatureTable, PreparedDataset
 from recsys.foundations import ConfigError
@@ -31,6 +35,8 @@ from recsys.training import (
     smooth_sampled_loss,
 )
 
+_Loss = TypeVar("_Loss", bound=Callable[..., Any])
+
 
 def build_objective(config: TrainConfig, dataset: PreparedDataset, model: TwoTower) -> Objective:
     """Build the loss and, where it draws, its samplers.
@@ -44,19 +50,22 @@ def build_objective(config: TrainConfig, dataset: PreparedDataset, model: TwoTow
         ConfigError: The loss is of no known kind, or the data cannot serve it.
     """
     features = dataset.items.features.take(np.arange(dataset.num_items))
+    rounded = partial(_round_products, config.trainer.precision)
     sampling = SamplingBuilder(config, dataset)
     match config.loss:
         case schema.FullSoftmaxConfig(label_smoothing=smoothing, candidates=candidates):
-            loss = smooth_catalogue_loss(full_softmax_loss, smoothing)
+            loss = smooth_catalogue_loss(rounded(full_softmax_loss), smoothing)
             counts = dataset.items.counts[: dataset.num_items]
             considered = np.flatnonzero(counts > 0) if candidates == "trained" else None
             return CatalogueObjective(loss, features, considered)
         case schema.FullLogisticConfig():
-            return CatalogueObjective(full_logistic_loss, features)
+            return CatalogueObjective(rounded(full_logistic_loss), features)
         case schema.CorrectedLossConfig() as loss:
-            return _softmax(loss, sampling, dataset, features, model)
+            of_rows = rounded(_softmax_loss(loss))
+            return _softmax(loss, sampling, dataset, features, model, of_rows=of_rows)
         case schema.BinaryLossConfig() as loss:
-            return SampledObjective(sampling.drawn(loss.num_sampled), features, _binary_loss(loss))
+            of_rows = rounded(_binary_loss(loss))
+            return SampledObjective(sampling.drawn(loss.num_sampled), features, of_rows)
         case schema.ImportanceSamplingConfig() as loss:
             grow = grow_each if draws_by_query(config.sampler) else grow_shared
             growth = SampleGrowth(
@@ -70,12 +79,21 @@ def build_objective(config: TrainConfig, dataset: PreparedDataset, model: TwoTow
     raise ConfigError(f"loss is of no known kind: {type(config.loss).__name__}.")
 
 
+def _round_products(precision: str, loss: _Loss) -> _Loss:
+    """Make a loss round the factors of its matrix products, as the setting says."""
+    if precision != "bfloat16":
+        return loss
+    return cast(_Loss, partial(loss, product_dtype=torch.bfloat16))
+
+
 def _softmax(
     loss: schema.CorrectedLossConfig,
     sampling: SamplingBuilder,
     dataset: PreparedDataset,
     features: FeatureTable,
     model: TwoTower,
+    *,
+    of_rows: SampledLoss,
 ) -> SampledObjective:
     names, popularity = _streams_of(loss), sampling.popularity()
     samplers = [sampling.stream(name, _num_sampled(loss), popularity, model) for name in names]
@@ -85,7 +103,7 @@ def _softmax(
     return SampledObjective(
         samplers[0] if len(samplers) == 1 else MixedSampler(samplers),
         features,
-        smooth_sampled_loss(_softmax_loss(loss), loss.label_smoothing, dataset.num_items),
+        smooth_sampled_loss(of_rows, loss.label_smoothing, dataset.num_items),
         popularity=popularity if {"in_batch", "memory"} & set(names) else None,
         known_positives=known,
         shorten=merge_repeats if _may_merge(loss) else None,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recsys.config.build import build_checkpoints, build_run
+from recsys.config.build import build_checkpoints, build_products, build_run
 from recsys.config.build_warm_start import build_start
 from recsys.config.schema_model import ModelConfig
 from recsys.config.schema_stages import TrainConfig
@@ -62,7 +62,8 @@ def fit_again(
     )
     run = _build(config, joined, chosen, tracker, run_dir / "refit")
     run = replace(run, settings=replace(run.settings, epochs=result.best_epoch))
-    fit(run, resume=config.resume)
+    with build_products(config):
+        fit(run, resume=config.resume)
     return run.step.model, count_validation(dataset)
 
 

@@ -201,12 +201,3 @@ def _encode_with_towers(
     """Embed the candidates as in training, which knows no ridge part."""
     vectors = encode_candidates(model, features, num_items)
     return np.ascontiguousarray(vectors[:, : model.training_dim])
-
-
-def draws_by_query(sampler: schema.SamplerConfig) -> bool:
-    """Tell whether each query has draws of its own."""
-    match sampler:
-        case schema.ProposalConfig(mode=mode):
-            return mode == "per_query"
-        case _:
-            return True

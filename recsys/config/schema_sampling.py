@@ -70,6 +70,15 @@ class BigramConfig(SamplerConfig):
             )
 
 
+def draws_by_query(sampler: SamplerConfig) -> bool:
+    """Tell whether each query has draws of its own."""
+    match sampler:
+        case ProposalConfig(mode=mode):
+            return mode == "per_query"
+        case _:
+            return True
+
+
 @dataclass(kw_only=True)
 class RateConfig:
     """What every choice of popularity has: the rate at which items come as positives."""

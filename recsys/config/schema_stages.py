@@ -17,12 +17,16 @@ from recsys.config.schema_data import (
     TableConfig,
 )
 from recsys.config.schema_loss import (
+    BinaryLossConfig,
+    BprConfig,
     ExactImportanceConfig,
     ImportanceSamplingConfig,
     InBatchConfig,
     LossConfig,
     MetropolisHastingsConfig,
     MixedConfig,
+    MonteCarloConfig,
+    SampledSoftmaxConfig,
 )
 from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_sampling import (
@@ -32,6 +36,7 @@ from recsys.config.schema_sampling import (
     RateConfig,
     SamplerConfig,
     StreamsConfig,
+    draws_by_query,
 )
 from recsys.config.schema_training import (
     EvaluationConfig,
@@ -129,6 +134,8 @@ class TrainConfig(PrepareConfig):
         if self.trainer.batch_size == 1:
             _check_others(self.loss)
         _check_draws(self.loss, self.sampler)
+        if self.trainer.precision == "bfloat16":
+            _check_shares(self.loss, self.sampler)
         _check_examples(self.trainer.examples, self.model.user_tower.history.encoder)
         if self.trainer.refit and self.evaluation.part == "validation":
             raise ConfigError(
@@ -181,6 +188,25 @@ def _check_draws(loss: LossConfig, sampler: SamplerConfig) -> None:
         )
     if isinstance(sampler, ProposalConfig):
         _check_mode(sampler.mode, ("with_replacement",), references)
+
+
+def _check_shares(loss: LossConfig, sampler: SamplerConfig) -> None:
+    """Check that all queries of a batch share their candidates, and so a matrix product."""
+    match loss:
+        case BprConfig() | ImportanceSamplingConfig() | MonteCarloConfig():
+            without = "this loss has no sum over shared candidates"
+        case MixedConfig(streams=streams) if "hard" in streams:
+            without = "the candidates of the stream hard are each query's own"
+        case MixedConfig(streams=streams) if "drawn" not in streams:
+            return
+        case SampledSoftmaxConfig() | BinaryLossConfig() if draws_by_query(sampler):
+            without = "the sampler draws for each query"
+        case _:
+            return
+    raise ConfigError(
+        "trainer.precision=bfloat16 rounds the matrix products of a loss whose candidates all "
+        f"queries of a batch share, but {without}: take trainer.precision=float32."
+    )
 
 
 def _check_mode(mode: str, modes: tuple[str, ...], losses: str) -> None:

@@ -33,6 +33,7 @@ class TrainerConfig:
     shuffle_rows: int = MISSING  # the most events, windows or users that are shuffled at a time
     prefetch: int = MISSING  # batches that a thread makes ahead of the steps; 0: none, no thread
     device: str = MISSING
+    precision: str = MISSING
     validate_at: int = MISSING  # k of the validation recall that picks the best epoch
     validation_users: int | None = MISSING  # at most so many, drawn by seed; null: all
     patience: int = MISSING  # epochs without a better recall before stopping; 0: never stop early
@@ -51,6 +52,7 @@ class TrainerConfig:
         at_least("trainer.shuffle_rows", self.shuffle_rows, 1)
         at_least("trainer.prefetch", self.prefetch, 0)
         one_of("trainer.device", self.device, ("auto", "cpu", "cuda", "mps"))
+        one_of("trainer.precision", self.precision, ("float32", "bfloat16", "tf32"))
         at_least("trainer.validate_at", self.validate_at, 1)
         at_least("trainer.patience", self.patience, 0)
         at_least("trainer.checkpoint_steps", self.checkpoint_steps, 0)

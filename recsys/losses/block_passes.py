@@ -3,7 +3,7 @@
 Dimensions: B queries, K candidates, D embedding width; b and k of a block.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -113,10 +113,11 @@ class Gradients:
         of_queries, of_candidates, of_offsets = self.parts()
         if of_queries is not None:
             of_queries = of_queries * weights[:, None]
-        if of_candidates is not None:
+        if of_candidates is not None and factor is not None:
+            scaled = of_candidates.new_empty(of_candidates.shape[::-1])
+            of_candidates = torch.mul(of_candidates.T, factor, out=scaled)
+        elif of_candidates is not None:
             of_candidates = of_candidates.T.contiguous()
-            if factor is not None:
-                of_candidates *= factor
         if of_offsets is not None and factor is not None:
             of_offsets = of_offsets * factor
         return of_queries, of_candidates, of_offsets
@@ -151,40 +152,40 @@ class BlockPasses:
     def sum(self) -> Tensor:
         """Compute the sums: [B]."""
         result = self._kernel.start(self._queries)
-        for (rows, _), part, _ in self._reduced():
+        for rows, columns in self._blocks.over(*self._shape):
+            part, _ = self._reduce(rows, columns)
             result[rows] = self._kernel.combine(result[rows], part)
         return result
 
     def differentiate(self, result: Tensor, weights: Tensor, needed: tuple[bool, ...]) -> Gradients:
         """Compute the gradients of the sums [B] times the weights [B]."""
         gradients = self._zeros(needed)
-        for block, part, slopes in self._reduced():
-            rows, _ = block
+        for rows, columns in self._blocks.over(*self._shape):
+            part, slopes = self._reduce(rows, columns)
             share = self._kernel.share(part, result[rows])
-            gradients.add(self._products, slopes, block, share, share * weights[rows])
+            gradients.add(self._products, slopes, (rows, columns), share, share * weights[rows])
+            del slopes  # before the next block is made
         return gradients
 
     def sum_and_differentiate(self, needed: tuple[bool, ...]) -> tuple[Tensor, Tensor, Gradients]:
         """Compute the sums [B], the weights that are expected [B], and the gradients, in one."""
         result = self._kernel.start(self._queries)
         expected, gradients = torch.ones_like(result), self._zeros(needed)
-        for block, part, slopes in self._reduced():
-            rows, _ = block
-            result[rows] = part
+        for rows, columns in self._blocks.over(*self._shape):
+            result[rows], slopes = self._reduce(rows, columns)
             if self._weigh is not None:
-                expected[rows] = self._weigh(rows, part)
-            whole = torch.ones_like(part)
-            gradients.add(self._products, slopes, block, whole, expected[rows])
+                expected[rows] = self._weigh(rows, result[rows])
+            whole = torch.ones_like(result[rows])
+            gradients.add(self._products, slopes, (rows, columns), whole, expected[rows])
+            del slopes  # before the next block is made
         return result, expected, gradients
 
     def _zeros(self, needed: tuple[bool, ...]) -> Gradients:
         return Gradients.zeros(self._queries, self._candidates, self._offsets, needed)
 
-    def _reduced(self) -> Iterator[tuple[tuple[slice, slice], Tensor, Tensor]]:
-        """Go through the blocks: which it is, its sums [b], its slopes [b, k]."""
-        for rows, columns in self._blocks.over(*self._shape):
-            logits, shift = self._products.logits(rows, columns)
-            if self._removed is not None:
-                self._removed.fill(logits, rows, columns)
-            part, slopes = self._kernel.reduce(logits, shift)
-            yield (rows, columns), part, slopes
+    def _reduce(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
+        """Give a block's sums [b] and its slopes [b, k]."""
+        logits, shift = self._products.logits(rows, columns)
+        if self._removed is not None:
+            self._removed.fill(logits, rows, columns)
+        return self._kernel.reduce(logits, shift)

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from recsys.foundations import ArgumentError
 from recsys.losses.block_passes import BlockPasses, Gradients, Plan
 
 _ROUNDING = 8  # times the dtype's precision: what rounding alone may make of a gradient
@@ -63,8 +63,12 @@ class _BlockSum(torch.autograd.Function):
         return result
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise ArgumentError(
+                "`create_graph` must be False: a loss over shared candidates has no second "
+                "derivative."
+            )
         queries, candidates, offsets, result, *ahead = ctx.saved_tensors
         needs_queries, *needs_others = ctx.needs_input_grad[:3]
         of_queries = None

@@ -12,6 +12,8 @@ from recsys.losses.block_sum import block_sum
 from recsys.losses.blocks import Blocks
 from recsys.losses.removed_places import RemovedPlaces
 
+_ROWS_AT_ONCE = 64
+
 
 def softplus(logits: Tensor) -> Tensor:
     """Compute ``log(1 + exp(logit))``, exact to the last digits at both ends; 0 at -inf.
@@ -53,8 +55,9 @@ class _SumOfSoftplus:
         """Give the sum, and the sigmoid."""
         if shift is not None:
             logits += shift[:, None]
-        sums = functional.logsigmoid(logits.neg_()).sum(dim=1).neg_()
-        return sums, logits.neg_().sigmoid_()
+        # Some rows at a time: what the function needs besides is as large as what it is given.
+        sums = torch.cat([softplus(some).sum(dim=1) for some in logits.split(_ROWS_AT_ONCE)])
+        return sums, logits.sigmoid_()
 
     def combine(self, total: Tensor, part: Tensor) -> Tensor:
         """Add."""

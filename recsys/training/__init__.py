@@ -2,7 +2,7 @@
 
 from recsys.training import sampled_losses
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
-from recsys.training.device import choose_device
+from recsys.training.device import MatrixProducts, choose_device
 from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit
 from recsys.training.gradient_clipping import clip_gradients
 from recsys.training.hard_negatives import RefreshedHardNegatives
@@ -53,6 +53,7 @@ __all__ = [
     "ImportanceObjective",
     "KnownPositives",
     "Learner",
+    "MatrixProducts",
     "MetropolisHastings",
     "ModelStep",
     "MonteCarlo",

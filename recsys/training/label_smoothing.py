@@ -27,6 +27,7 @@ def smooth_catalogue_loss(loss: CatalogueLoss, smoothing: float) -> CatalogueLos
         positive_rows: Tensor,
         temperature: float | Tensor,
         query_rows: Tensor | None,
+        loss_weights: Tensor | None,
     ) -> Tensor:
         losses = loss(
             query_embeddings,
@@ -34,6 +35,7 @@ def smooth_catalogue_loss(loss: CatalogueLoss, smoothing: float) -> CatalogueLos
             positive_rows=positive_rows,
             temperature=temperature,
             query_rows=query_rows,
+            loss_weights=loss_weights,
         )
         return losses + label_smoothing_term(
             query_embeddings,

@@ -59,8 +59,12 @@ class CatalogueLoss(Protocol):
         positive_rows: Tensor,
         temperature: float | Tensor,
         query_rows: Tensor | None,
+        loss_weights: Tensor | None,
     ) -> Tensor:
-        """Give [P] from [Q, E] queries, [C, E] candidates, [P] positives and their [P] queries."""
+        """Give [P] from [Q, E] queries, [C, E] candidates, [P] positives and their [P] queries.
+
+        The losses will be weighed by the weights [P].
+        """
         ...
 
 
@@ -90,13 +94,14 @@ class CatalogueObjective:
         generator: torch.Generator,  # noqa: ARG002
     ) -> Tensor:
         """Embed the catalogue and compute the exact loss of each positive."""
-        device, queries = query_embeddings.device, batch.query_rows
+        device, queries, weights = query_embeddings.device, batch.query_rows, batch.weights
         return self._loss(
             query_embeddings,
             self._catalogue.embed(model),
             positive_rows=self._catalogue.places(torch.from_numpy(batch.positives)).to(device),
             temperature=model.temperature(),
             query_rows=None if queries is None else torch.from_numpy(queries).to(device),
+            loss_weights=None if weights is None else torch.from_numpy(weights).to(device),
         )
 
     def start_epoch(self) -> None:

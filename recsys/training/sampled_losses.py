@@ -1,5 +1,7 @@
 """The losses over a sample, as functions of one set of terms.
 
+`product_dtype`, torch.bfloat16, rounds the factors of the matrix products of those that have some.
+
 Dimensions: B queries, S sampled candidates, E output width of the towers.
 """
 
@@ -7,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from recsys import losses
@@ -30,6 +33,7 @@ class SampledTerms:
         sampled_mask: [B, S], True is considered; or None.
         drawn_mask: [B, S], True was drawn for the query, False stands in the sample by
             construction; or None, where only the own columns do.
+        loss_weights: [B], what the losses are weighed by; or None, where all count alike.
     """
 
     query_embeddings: Tensor
@@ -44,12 +48,13 @@ class SampledTerms:
     own_columns: Tensor | None
     sampled_mask: Tensor | None
     drawn_mask: Tensor | None
+    loss_weights: Tensor | None
 
 
 SampledLoss = Callable[[SampledTerms], Tensor]
 
 
-def _arguments(terms: SampledTerms) -> dict[str, Any]:
+def _vectors(terms: SampledTerms) -> dict[str, Any]:
     """Give what every loss over a sample takes."""
     return {
         "query_embeddings": terms.query_embeddings,
@@ -63,51 +68,68 @@ def _arguments(terms: SampledTerms) -> dict[str, Any]:
     }
 
 
-def _corrected(terms: SampledTerms) -> dict[str, Any]:
+def _arguments(terms: SampledTerms, product_dtype: torch.dtype | None) -> dict[str, Any]:
+    """Give what every loss with a sum over the sample takes."""
+    return _vectors(terms) | {"loss_weights": terms.loss_weights, "product_dtype": product_dtype}
+
+
+def _corrected(terms: SampledTerms, product_dtype: torch.dtype | None) -> dict[str, Any]:
     """Give the same with log Q."""
-    return _arguments(terms) | {
+    return _arguments(terms, product_dtype) | {
         "positive_log_q": terms.positive_log_q,
         "sampled_log_q": terms.sampled_log_q,
     }
 
 
-def standard_softmax(terms: SampledTerms, *, remove_accidental_hits: bool) -> Tensor:
+def standard_softmax(
+    terms: SampledTerms,
+    *,
+    remove_accidental_hits: bool,
+    product_dtype: torch.dtype | None = None,
+) -> Tensor:
     """Sampled softmax with log Q on every column: [B]."""
     return losses.sampled_softmax_loss(
-        **_corrected(terms), remove_accidental_hits=remove_accidental_hits
+        **_corrected(terms, product_dtype), remove_accidental_hits=remove_accidental_hits
     )
 
 
-def uncorrected_softmax(terms: SampledTerms, *, remove_accidental_hits: bool) -> Tensor:
+def uncorrected_softmax(
+    terms: SampledTerms,
+    *,
+    remove_accidental_hits: bool,
+    product_dtype: torch.dtype | None = None,
+) -> Tensor:
     """Sampled softmax without log Q: [B]."""
     return losses.sampled_softmax_loss(
-        **_arguments(terms),
+        **_arguments(terms, product_dtype),
         positive_log_q=None,
         sampled_log_q=None,
         remove_accidental_hits=remove_accidental_hits,
     )
 
 
-def refined_softmax(terms: SampledTerms) -> Tensor:
+def refined_softmax(terms: SampledTerms, *, product_dtype: torch.dtype | None = None) -> Tensor:
     """Sampled softmax with the refined correction: [B]."""
-    return losses.refined_softmax_loss(**_corrected(terms), num_draws=terms.num_draws)
+    return losses.refined_softmax_loss(
+        **_corrected(terms, product_dtype), num_draws=terms.num_draws
+    )
 
 
-def negative_sampling(terms: SampledTerms) -> Tensor:
+def negative_sampling(terms: SampledTerms, *, product_dtype: torch.dtype | None = None) -> Tensor:
     """One positive and S sampled negatives as binary classifications: [B]."""
-    return losses.negative_sampling_loss(**_arguments(terms))
+    return losses.negative_sampling_loss(**_arguments(terms, product_dtype))
 
 
-def noise_contrastive(terms: SampledTerms) -> Tensor:
+def noise_contrastive(terms: SampledTerms, *, product_dtype: torch.dtype | None = None) -> Tensor:
     """Noise-contrastive estimation: [B]."""
-    return losses.noise_contrastive_loss(**_corrected(terms))
+    return losses.noise_contrastive_loss(**_corrected(terms, product_dtype))
 
 
-def sampled_logistic(terms: SampledTerms) -> Tensor:
+def sampled_logistic(terms: SampledTerms, *, product_dtype: torch.dtype | None = None) -> Tensor:
     """Sampled logistic regression: [B]."""
-    return losses.sampled_logistic_loss(**_corrected(terms))
+    return losses.sampled_logistic_loss(**_corrected(terms, product_dtype))
 
 
 def bpr(terms: SampledTerms) -> Tensor:
     """Pairwise ranking of the positive over the sampled: [B]."""
-    return losses.bpr_loss(**_arguments(terms))
+    return losses.bpr_loss(**_vectors(terms))

@@ -133,7 +133,7 @@ class _Step:
         if self.known is not None:
             others = self.known.find_others(self.batch.users, self.positive_rows, drawn.rows)
             mask = ~others if mask is None else mask & ~others
-        temperature = self.model.temperature()
+        temperature, weights = self.model.temperature(), self.batch.weights
         return SampledTerms(
             query_embeddings=queries,
             positive_embeddings=positives,
@@ -147,6 +147,7 @@ class _Step:
             own_columns=None if drawn.own_columns is None else drawn.own_columns.to(device),
             sampled_mask=None if mask is None else mask.to(device),
             drawn_mask=None if drawn_mask is None else drawn_mask.to(device),
+            loss_weights=None if weights is None else torch.from_numpy(weights).to(device),
         )
 
     def _find_drawn(self, drawn: Draw) -> Tensor | None:
