@@ -71,6 +71,30 @@ def test_every_kind_of_example_visits_all_training_events(
     )
 
 
+@pytest.mark.parametrize("settings", [{}, SEQUENCES, PROFILES])
+def test_a_thread_makes_the_same_batches_and_pools_other_ones_of_all_events(
+    folder: Path, settings: dict[str, Any]
+) -> None:
+    def positives(**changes: Any) -> list[list[int]]:
+        config = compose(folder, settings | {f"trainer.{k}": v for k, v in changes.items()})
+        return [batch.positives.tolist() for batch in build_batches(config, read(config)).epoch(0)]
+
+    usual = positives()
+    assert positives(prefetch=2) == usual
+    assert positives(shuffle_rows=200) == usual
+    pools = positives(shuffle_rows=2)
+    assert pools != usual
+    assert sorted(sum(pools, [])) == sorted(sum(usual, []))
+
+
+def test_histories_that_no_tower_reads_are_one_item_long(folder: Path) -> None:
+    unread = {"model": "factorization"}
+    for settings, length in (({}, 4), (unread, 1)):
+        config = compose(folder, settings)
+        batch = next(iter(build_batches(config, read(config)).epoch(0)))
+        assert batch.histories.shape == (3, length)
+
+
 def test_batches_are_of_events_stretches_or_users(folder: Path) -> None:
     first = {}
     for name, settings in (("events", {}), ("sequences", SEQUENCES), ("profiles", PROFILES)):
