@@ -3,7 +3,9 @@
 Dimensions: Q queries, M metrics, R resamples.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from recsys.foundations import ArgumentError, ShapeError, check_positive, make_n
 
 _MOST_GROUPS = 10_000
 _COUNTS_AT_ONCE = 4_000_000
+_COUNTS_KEPT = 16_000_000  # two bytes each
 
 
 class Interval(NamedTuple):
@@ -116,31 +119,50 @@ def bootstrap_ratio_interval(
 
 
 def _resampled_ratios(sums: NDArray[np.float64], seed: int, num: int) -> NDArray[np.float64]:
-    generator = make_numpy_generator(seed, "bootstrap")
-    sums = _dealt_into_groups(sums, generator)
-    size, width = len(sums), sums.shape[1] // 2
+    size, width = min(len(sums), _MOST_GROUPS), sums.shape[1] // 2
     ratios = np.full((num, width), np.nan)
     if size == 0:
         return ratios
+    draw = _kept_draws if num * size <= _COUNTS_KEPT else _draws
+    drawn = iter(draw(seed, len(sums), num))
+    sums = _dealt_into_groups(sums, next(drawn))
+    start = 0
+    for counts in drawn:
+        totals = counts.astype(np.float64) @ sums  # [rows, 2 M]
+        above, below = totals[:, :width], totals[:, width:]
+        stop = start + len(counts)
+        np.divide(above, below, out=ratios[start:stop], where=below > 0)
+        start = stop
+    return ratios
+
+
+def _draws(seed: int, num_queries: int, num: int) -> Iterator[NDArray[Any]]:
+    """Give an order of the queries, then how often each group is drawn, resamples in blocks."""
+    generator = make_numpy_generator(seed, "bootstrap")
+    if num_queries <= _MOST_GROUPS:
+        yield np.arange(num_queries)
+    else:
+        yield generator.permutation(num_queries)
+    size = min(num_queries, _MOST_GROUPS)
     step = max(1, _COUNTS_AT_ONCE // size)
     for start in range(0, num, step):
         rows = min(step, num - start)
         drawn = generator.integers(0, size, size=(rows, size))
         drawn += np.arange(rows)[:, None] * size
-        counts = np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size)
-        totals = counts.astype(np.float64) @ sums  # [rows, 2 M]
-        above, below = totals[:, :width], totals[:, width:]
-        np.divide(above, below, out=ratios[start : start + rows], where=below > 0)
-    return ratios
+        counts = np.bincount(drawn.ravel(), minlength=rows * size)
+        yield counts.reshape(rows, size).astype(np.uint16)
 
 
-def _dealt_into_groups(
-    sums: NDArray[np.float64], generator: np.random.Generator
-) -> NDArray[np.float64]:
+@lru_cache(maxsize=1)
+def _kept_draws(seed: int, num_queries: int, num: int) -> tuple[NDArray[Any], ...]:
+    """Keep the draws: a report asks for the same ones for each system and metric."""
+    return tuple(_draws(seed, num_queries, num))
+
+
+def _dealt_into_groups(sums: NDArray[np.float64], order: NDArray[np.int64]) -> NDArray[np.float64]:
     """Sum the rows of each of at most 10,000 random groups of (nearly) one size."""
     if len(sums) <= _MOST_GROUPS:
         return sums
-    order = generator.permutation(len(sums))
     starts = np.linspace(0, len(sums), _MOST_GROUPS, endpoint=False).astype(np.int64)
     return np.add.reduceat(sums[order], starts, axis=0)
 

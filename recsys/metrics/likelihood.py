@@ -92,9 +92,11 @@ def _of_block(
     flat = scaled_queries.reshape(-1, dim)  # [B * M, D]
     log_partition = np.full(num_queries, -np.inf)  # [B]
     logits_of_chosen = np.full(len(rows), np.nan)
+    kind = np.result_type(flat, candidate_embeddings)
+    buffer = np.empty((len(flat), min(_CANDIDATES_AT_ONCE, len(candidate_embeddings))), kind)
     for start in range(0, len(candidate_embeddings), _CANDIDATES_AT_ONCE):
         block = candidate_embeddings[start : start + _CANDIDATES_AT_ONCE]
-        logits = flat @ block.T
+        logits = np.matmul(flat, block.T, out=buffer[:, : len(block)])
         if num_interests > 1:
             logits = logits.reshape(num_queries, num_interests, -1).max(axis=1)  # [B, K]
         # The chosen one's logit is the very one that is summed: P never passes 1 by rounding.
