@@ -22,7 +22,7 @@ from recsys.benchmark.next_word_perplexity import PerplexityJudge, unigram_perpl
 from recsys.benchmark.next_words import NextWordData, NextWords, prepare_next_words
 from recsys.benchmark.outcome import BenchmarkOutcome
 from recsys.benchmark.read import measure_read
-from recsys.benchmark.resident_memory import resident_peak
+from recsys.benchmark.resident_memory import process_peak, resident_peak
 from recsys.benchmark.result import (
     BenchmarkResult,
     Ratio,
@@ -36,6 +36,12 @@ from recsys.benchmark.sentences import Sentences, read_sentences
 from recsys.benchmark.step import measure_step
 from recsys.benchmark.synthetic import make_events, zipf_counts
 from recsys.benchmark.table import benchmark_table, print_benchmarks
+from recsys.benchmark.train import Training, TrainPlan, measure_train
+from recsys.benchmark.train_naive import NaiveSettings, NaiveTraining
+from recsys.benchmark.train_peer import PeerIals, PeerSettings, peer_is_missing
+from recsys.benchmark.train_plots import write_train_plots
+from recsys.benchmark.train_recall import RecallJudge
+from recsys.benchmark.train_result import RecallPoint, TrainResult, write_train
 
 __all__ = [
     "BenchmarkOutcome",
@@ -47,11 +53,20 @@ __all__ = [
     "Learner",
     "MachineRates",
     "Measurement",
+    "NaiveSettings",
+    "NaiveTraining",
     "NextWordData",
     "NextWords",
+    "PeerIals",
+    "PeerSettings",
     "PerplexityJudge",
     "Ratio",
+    "RecallJudge",
+    "RecallPoint",
     "Sentences",
+    "TrainPlan",
+    "TrainResult",
+    "Training",
     "benchmark_table",
     "growth_of",
     "language_table",
@@ -65,11 +80,14 @@ __all__ = [
     "measure_sampler",
     "measure_search",
     "measure_step",
+    "measure_train",
     "memory_ratio",
     "peak_bytes",
+    "peer_is_missing",
     "prepare_next_words",
     "print_benchmarks",
     "print_language",
+    "process_peak",
     "read_sentences",
     "resident_peak",
     "time_alternately",
@@ -80,5 +98,7 @@ __all__ = [
     "write_language",
     "write_language_plots",
     "write_markdown",
+    "write_train",
+    "write_train_plots",
     "zipf_counts",
 ]

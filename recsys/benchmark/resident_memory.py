@@ -43,6 +43,28 @@ def resident_peak(
         return executor.submit(_measure, job, prepare, torch.get_num_threads()).result()
 
 
+def process_peak(job: Callable[[], object]) -> int:
+    """Run a job in a fresh process and give the peak of all that it holds, in bytes.
+
+    Unlike `resident_peak` it counts Python, the toolkit and what the job imports.
+
+    Args:
+        job: As there.
+
+    Raises:
+        Exception: What the job raised.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as executor:
+        return executor.submit(_measure_all, job, torch.get_num_threads()).result()
+
+
+def _measure_all(job: Callable[[], object], threads: int) -> int:
+    set_threads(threads)
+    job()
+    return _peak()
+
+
 def _measure(job: Callable[..., object], prepare: Callable[[], object] | None, threads: int) -> int:
     set_threads(threads)
     given: tuple[Any, ...] = () if prepare is None else (prepare(),)

@@ -22,6 +22,7 @@ from recsys.benchmark import (
 )
 from recsys.config.build import build_model_spec, build_optimizer
 from recsys.config.build_language import run_language
+from recsys.config.build_train_benchmark import run_train_benchmark
 from recsys.config.schema_benchmark import QUICK_BENCHMARKS, BenchmarkConfig
 from recsys.config.schema_model import ModelConfig
 from recsys.data import EventBatches, FeatureSchema, FeatureTable, TrainingBatch
@@ -58,9 +59,12 @@ def run_benchmarks(config: BenchmarkConfig) -> BenchmarkOutcome:
     interactions, language = config.language.interactions, None
     if "language" in names and interactions is not None:
         language = run_language(config.language, interactions, config.seed)
-    timed = [name for name in names if name != "language"]
+    training = run_train_benchmark(config) if "train" in names else None
+    timed = [name for name in names if name not in ("language", "train")]
     machine = measure_rates() if timed else None
-    return BenchmarkOutcome([_run(name, config) for name in timed], language, machine)
+    rates = [_run(name, config) for name in timed]
+    rates += [] if training is None else [training.rates]
+    return BenchmarkOutcome(rates, language, machine, training)
 
 
 def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:

@@ -9,10 +9,11 @@ from recsys.config.ranges import at_least, one_of
 from recsys.config.schema_language import LanguageBenchmarkConfig
 from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_stages import StageConfig
+from recsys.config.schema_train_benchmark import TrainBenchmarkConfig
 from recsys.foundations import ConfigError
 
 QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "read")  # of name=all
-BENCHMARKS = (*QUICK_BENCHMARKS, "language")
+BENCHMARKS = (*QUICK_BENCHMARKS, "train", "language")
 
 
 def _check_sizes(group: str, config: Any) -> None:
@@ -124,6 +125,7 @@ class BenchmarkConfig(StageConfig):
     loader: LoaderBenchmarkConfig = MISSING
     search: SearchBenchmarkConfig = MISSING
     read: ReadBenchmarkConfig = MISSING
+    train: TrainBenchmarkConfig = MISSING
     language: LanguageBenchmarkConfig = MISSING
 
     def __post_init__(self) -> None:

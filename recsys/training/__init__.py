@@ -3,7 +3,7 @@
 from recsys.training import sampled_losses
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
 from recsys.training.device import MatrixProducts, choose_device
-from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit
+from recsys.training.fit import FitResult, FitSettings, TrainingRun, fit, train_epoch
 from recsys.training.gradient_clipping import clip_gradients
 from recsys.training.hard_negatives import RefreshedHardNegatives
 from recsys.training.importance_objective import (
@@ -91,5 +91,6 @@ __all__ = [
     "smooth_sampled_loss",
     "start_from_bundle",
     "takes_weight_decay",
+    "train_epoch",
     "update",
 ]

@@ -117,7 +117,7 @@ def fit(run: TrainingRun, *, resume: bool) -> FitResult:
     elif resume:
         log.info("there is no checkpoint yet: starting from the beginning")
     while position.epoch < run.settings.epochs and not _is_out_of_patience(run, position):
-        rows_per_second = _train_epoch(run, position)
+        rows_per_second = train_epoch(run, position)
         record = _finish_epoch(run, position, rows_per_second)
         run.store.save_last(run.trainable, position)
         if position.is_best:
@@ -152,8 +152,19 @@ def _is_out_of_patience(run: TrainingRun, position: Position) -> bool:
     return out
 
 
-def _train_epoch(run: TrainingRun, position: Position) -> float:
-    """Run the rest of the epoch; give the rows a second."""
+def train_epoch(run: TrainingRun, position: Position) -> float:
+    """Run the rest of an epoch, without what follows it.
+
+    Args:
+        run: The model and all that trains it.
+        position: Where it stands; is moved on batch by batch, but not to the next epoch.
+
+    Returns:
+        The rows a second.
+
+    Raises:
+        TrainingError: The loss is not finite.
+    """
     started = time.perf_counter()
     model, batches, settings = run.step.model, run.batches, run.settings
     model.train()

@@ -1,0 +1,126 @@
+"""The benchmark of whole trainings in tiny sizes: its structure, never its times."""
+
+import importlib.util
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.benchmark import benchmark
+from recsys.benchmark.train import HISTORY, NAIVE, PEER, PROFILE, TO_RECALL
+from recsys.config import BenchmarkConfig, build_train_benchmark, compose_config
+from recsys.data import make_synthetic
+from recsys.foundations import ConfigError
+
+TINY = {
+    "name": "train",
+    "threads": 1,
+    "rounds": 1,
+    "train.num_users": 80,
+    "train.num_items": 40,
+    "train.num_interactions": 2000,
+    "train.batch_size": 256,
+    "train.num_sampled": 20,
+    "train.naive_steps": 2,
+    "train.embedding_dim": 8,
+    "train.profile_dim": 8,
+    "train.profile_epochs": 4,
+    "train.profile_learning_rate": 0.05,
+    "train.k": 5,
+    "train.peer_factors": 2,
+    "train.peer_iterations": 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Do in this process what is done in one of its own, which takes seconds to start."""
+    done: list[Any] = []
+
+    def run_here(job: Any) -> int:
+        job()
+        done.append(job)
+        return 7_000_000
+
+    monkeypatch.setattr(build_train_benchmark, "process_peak", run_here)
+    return done
+
+
+def run_stage(folder: Path, **settings: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    keys = {name.replace("__", "."): value for name, value in settings.items()}
+    cfg = compose_config("benchmark", BenchmarkConfig, TINY | keys)
+    benchmark(cfg, folder)
+    rates = json.loads((folder / "benchmark.json").read_text())["results"]["train"]
+    recall: dict[str, Any] = json.loads((folder / "train.json").read_text())
+    return rates, recall
+
+
+@pytest.mark.skipif(importlib.util.find_spec("implicit") is None, reason="needs implicit")
+def test_both_towers_are_trained_beside_the_naive_loop_and_the_peer(
+    tmp_path: Path, no_processes: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates, recall = run_stage(tmp_path)
+    measured = rates["measurements"]
+    # Of at most 2,000 pairs of 80 users the last two of each are held out, then a fifth of the users.
+    assert 0 < measured[HISTORY]["units"] <= 2000 - 2 * 80
+    assert measured[NAIVE]["units"] == 2 * 256
+    pairs = measured[HISTORY]["units"] + 2 * 80
+    assert measured[PROFILE]["units"] == pytest.approx(0.8 * pairs, rel=0.1)
+    assert len(recall["points"]) == 4
+    assert max(point["recall"] for point in recall["points"]) > 5 / 40  # chance, of all items
+    assert recall["target"] > 0
+    assert (TO_RECALL in measured) == (recall["reached"] is not None)
+    assert all(measured[name]["peak_bytes"] == 7_000_000 for name in measured if name != PROFILE)
+    assert len(no_processes) == len(measured) - 1
+    assert {"train_rates.png", "train_recall.png"} <= {path.name for path in tmp_path.iterdir()}
+    out = capsys.readouterr().out
+    assert PEER in out
+    assert "implicit's recall@5 of" in out
+
+
+def test_without_the_peer_its_part_is_left_out_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = "it needs implicit: pip install 'recsys-retrieval[peers]'"
+    monkeypatch.setattr(build_train_benchmark, "peer_is_missing", lambda: missing)
+    caplog.set_level(logging.WARNING)
+    rates, recall = run_stage(tmp_path)
+    assert list(rates["measurements"]) == [HISTORY, NAIVE, PROFILE]
+    assert recall["target"] is None
+    assert f"implicit's iALS is left out: {missing}" in caplog.messages
+
+
+def test_a_log_of_the_users_own_is_trained_on_and_cut_at_the_rating(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_train_benchmark, "peer_is_missing", lambda: "it is not there")
+    made = make_synthetic(num_users=60, num_items=30, num_interactions=1500, seed=0, num_clusters=3)
+    ratings = pa.array([5 if row % 3 else 1 for row in range(1500)])
+    pairs = made.interactions.group_by(["user_id", "item_id"]).aggregate([]).num_rows
+    file = tmp_path / "log.parquet"
+    pq.write_table(made.interactions.append_column("rating", ratings), file)
+    sizes = []
+    for rating in (None, 4):
+        settings = {"train__interactions": str(file), "train__min_rating": rating}
+        measured = run_stage(tmp_path / f"{rating}", **settings)[0]["measurements"]
+        sizes.append((measured[HISTORY]["units"], measured[PROFILE]["units"]))
+    assert sizes[0][0] == sizes[1][0] == pairs - 2 * 60
+    # Two in three rows; of the repeats of a pair one more often stays.
+    assert sizes[1][1] == pytest.approx(sizes[0][1] * 2 / 3, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("train.num_sampled", 0, r"train\.num_sampled must be at least 1"),
+        ("train.peer_alpha", 0.0, r"train\.peer_alpha must be above 0"),
+        ("train.profile_learning_rate", -1.0, r"train\.profile_learning_rate must be above 0"),
+    ],
+)
+def test_refuses_impossible_settings_by_name(key: str, value: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        compose_config("benchmark", BenchmarkConfig, {key: value})
