@@ -1,115 +1,133 @@
-"""The sampled softmax against one that holds all logits.
+"""The softmax over shared candidates, in blocks, against the ways that hold all logits.
 
-Dimensions: B queries in the batch, S sampled candidates, D embedding width.
+Dimensions: B queries in the batch and as many candidates, D embedding width.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
-import torch
-from torch import Tensor
-from torch.nn import functional
-
-from recsys.benchmark.measure import Job, time_alternately
+from recsys.benchmark.floor import measure_rates
+from recsys.benchmark.fresh_process import run_in_fresh_process
+from recsys.benchmark.growth import Growth, growth_of
+from recsys.benchmark.loss_jobs import (
+    BLOCKS,
+    CHUNKS,
+    IN_BATCH,
+    PLAIN,
+    ROUNDED,
+    LossInputs,
+    loss_jobs,
+    make_inputs,
+    other_ways,
+    run_passes,
+)
+from recsys.benchmark.measure import time_alternately
 from recsys.benchmark.measurement import Measurement
-from recsys.benchmark.memory import peak_bytes
+from recsys.benchmark.resident_memory import resident_peak
 from recsys.benchmark.result import BenchmarkResult, Ratio, memory_ratio, time_ratio
-from recsys.foundations import make_generator
-from recsys.losses import sampled_softmax_loss
 
-
-@dataclass(frozen=True)
-class _Inputs:
-    queries: Tensor  # [B, D]
-    positives: Tensor  # [B, D]
-    sampled: Tensor  # [S, D]
-    positive_rows: Tensor  # [B]
-    sampled_rows: Tensor  # [S]
-    positive_log_q: Tensor  # [B]
-    sampled_log_q: Tensor  # [S]
-
-    def leaves(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.queries, self.positives, self.sampled
+_KEPT = ", memory kept"  # of malloc that gives none back, so that no page is fresh
+_FEW = 64  # queries of the pass that does not count
+_PRODUCTS = 3  # logits, and the gradients of both sides
 
 
 def measure_loss(
-    *, batch_size: int, num_sampled: Sequence[int], dim: int, rounds: int, seed: int
+    *, sizes: Sequence[int], plain_sizes: Collection[int], dim: int, rounds: int, seed: int
 ) -> BenchmarkResult:
-    """Time forward and backward passes of both forms, and take their peak memory.
+    """Time forward and backward passes, and take their peak memory.
+
+    All times are of fresh processes with malloc as it comes; the blocks and the plain way once more
+    with one that keeps its memory. The floor is three matrix products and one exp a logit. Peak
+    memory is resident, beyond the inputs.
 
     Args:
-        batch_size: B.
-        num_sampled: S, one comparison each.
+        sizes: B, and as many candidates; at least one.
+        plain_sizes: Those of the sizes at which all logits are held, in many copies: 12 bytes x B x
+            B and more.
         dim: D.
         rounds: Rounds.
         seed: Of the made-up inputs.
     """
-    measurements: dict[str, Measurement] = {}
-    ratios: list[Ratio] = []
-    for size in num_sampled:
-        inputs = _make_inputs(batch_size, size, dim, seed)
-        blocked, dense = f"blocked, S={size:,}", f"dense [B, S], S={size:,}"
-        jobs = {blocked: _passes(_blocked_loss, inputs), dense: _passes(_dense_loss, inputs)}
-        for name, seconds in time_alternately("loss", jobs, rounds=rounds).items():
-            peak = peak_bytes(jobs[name])
-            measurements[name] = Measurement(seconds, batch_size, "rows", peak)
-        ratios.append(time_ratio(measurements, blocked, dense))
-        ratios.append(memory_ratio(measurements, blocked, dense))
+    by_size: dict[int, dict[str, Measurement]] = {}
+    for size in sorted(set(sizes)):
+        by_size[size] = _measure_size(size, dim, rounds, seed, plainly=size in plain_sizes)
+    names = list(dict.fromkeys(name for measured in by_size.values() for name in measured))
     return BenchmarkResult(
         "loss",
-        "forward and backward pass of the sampled softmax, in blocks and with all logits at once",
-        {"batch_size": batch_size, "num_sampled": list(num_sampled), "dim": dim, "rounds": rounds},
-        measurements,
-        tuple(ratios),
+        "loss over as many shared candidates as queries, forward and backward",
+        {"sizes": list(by_size), "dim": dim, "rounds": rounds},
+        {
+            f"{name}, B = {size:,}": measurement
+            for size, measured in by_size.items()
+            for name, measurement in measured.items()
+        },
+        tuple(ratio for size, measured in by_size.items() for ratio in _compare(measured, size)),
+        tuple(_growth(name, by_size) for name in names),
     )
 
 
-def _make_inputs(batch_size: int, num_sampled: int, dim: int, seed: int) -> _Inputs:
-    generator = make_generator(seed, "benchmark", "loss")
+def _measure_size(
+    size: int, dim: int, rounds: int, seed: int, *, plainly: bool
+) -> dict[str, Measurement]:
+    names = (BLOCKS, ROUNDED, IN_BATCH, *other_ways(plainly=plainly))
+    take = partial(_take_times, size, dim, rounds, seed)
+    seconds = run_in_fresh_process(partial(take, names), keep_memory=False)
+    if plainly:
+        kept = run_in_fresh_process(partial(take, (BLOCKS, PLAIN)), keep_memory=True)
+        seconds |= {name + _KEPT: taken for name, taken in kept.items()}
+    measured = {}
+    for name, taken in seconds.items():
+        peak = None
+        if not name.endswith(_KEPT):
+            prepare = partial(_prepare, size, dim, seed, name)
+            peak = resident_peak(partial(run_passes, name=name), prepare=prepare)
+        floor = None if name == CHUNKS else _floor(size, dim, rounded=name == ROUNDED)
+        measured[name] = Measurement(taken, size, "rows", peak, floor_seconds=floor)
+    return measured
 
-    def embed(num: int) -> Tensor:
-        values: Tensor = torch.randn(num, dim, generator=generator) / dim**0.5
-        return values.requires_grad_()
 
-    catalogue = 4 * num_sampled
-    return _Inputs(
-        queries=embed(batch_size),
-        positives=embed(batch_size),
-        sampled=embed(num_sampled),
-        positive_rows=torch.randint(catalogue, (batch_size,), generator=generator),
-        sampled_rows=torch.randint(catalogue, (num_sampled,), generator=generator),
-        positive_log_q=-torch.rand(batch_size, generator=generator),
-        sampled_log_q=-torch.rand(num_sampled, generator=generator),
+def _take_times(
+    size: int, dim: int, rounds: int, seed: int, names: tuple[str, ...]
+) -> dict[str, list[float]]:
+    jobs = loss_jobs(make_inputs(size, dim, seed), names)
+    return time_alternately(f"loss, B = {size:,}", jobs, rounds=rounds)
+
+
+def _prepare(size: int, dim: int, seed: int, name: str) -> LossInputs:
+    """Make the inputs, with the libraries loaded that the passes need."""
+    run_passes(make_inputs(_FEW, dim, seed), name)
+    return make_inputs(size, dim, seed)
+
+
+def _floor(size: int, dim: int, *, rounded: bool) -> float:
+    operations = _PRODUCTS * 2.0 * size * size * dim
+    return measure_rates().floor_seconds(
+        float32_operations=0 if rounded else operations,
+        bfloat16_operations=operations if rounded else 0,
+        exps=size * size,
     )
 
 
-def _passes(loss: Callable[[_Inputs], Tensor], inputs: _Inputs) -> Job:
-    def run() -> None:
-        for leaf in inputs.leaves():
-            leaf.grad = None
-        torch.autograd.backward(loss(inputs).mean())
-
-    return run
-
-
-def _blocked_loss(inputs: _Inputs) -> Tensor:
-    return sampled_softmax_loss(
-        inputs.queries,
-        inputs.positives,
-        inputs.sampled,
-        positive_rows=inputs.positive_rows,
-        sampled_rows=inputs.sampled_rows,
-        positive_log_q=inputs.positive_log_q,
-        sampled_log_q=inputs.sampled_log_q,
-        temperature=1.0,
-    )
+def _growth(name: str, by_size: Mapping[int, Mapping[str, Measurement]]) -> Growth:
+    """Make a job's line, over the sizes that it was measured at; of the floors one is drawn."""
+    points = {size: measured[name] for size, measured in by_size.items() if name in measured}
+    if name not in (BLOCKS, BLOCKS + _KEPT):
+        points = {size: replace(point, floor_seconds=None) for size, point in points.items()}
+    group = "memory kept" if name.endswith(_KEPT) else ""
+    return growth_of(name, "batch size", points, group=group)
 
 
-def _dense_loss(inputs: _Inputs) -> Tensor:
-    """Compute the same the plain way: [B, S] logits, a mask, one cross-entropy."""
-    positive = (inputs.queries * inputs.positives).sum(dim=1) - inputs.positive_log_q  # [B]
-    sampled = inputs.queries @ inputs.sampled.T - inputs.sampled_log_q  # [B, S]
-    hits = inputs.positive_rows[:, None] == inputs.sampled_rows
-    logits = torch.cat([positive[:, None], sampled.masked_fill(hits, float("-inf"))], dim=1)
-    targets = torch.zeros(len(logits), dtype=torch.long)
-    return functional.cross_entropy(logits, targets, reduction="none")
+def _compare(measured: Mapping[str, Measurement], size: int) -> list[Ratio]:
+    """Set the blocks against the others of the same process, by time and by memory."""
+    of_size = {f"{name}, B = {size:,}": one for name, one in measured.items()}
+    pairs = [(BLOCKS, PLAIN), (BLOCKS, CHUNKS), (ROUNDED, BLOCKS), (IN_BATCH, PLAIN)]
+    pairs += [(BLOCKS + _KEPT, PLAIN + _KEPT)]
+    ratios = []
+    for one, other in pairs:
+        if one in measured and other in measured:
+            first, second = f"{one}, B = {size:,}", f"{other}, B = {size:,}"
+            ratios.append(time_ratio(of_size, first, second))
+            if of_size[first].peak_bytes is not None:
+                ratios.append(memory_ratio(of_size, first, second))
+    return ratios

@@ -46,8 +46,8 @@ class StepBenchmarkConfig:
 class LossBenchmarkConfig:
     """Settings of recsys.benchmark.measure_loss."""
 
-    batch_size: int = MISSING
-    num_sampled: list[int] = MISSING
+    sizes: list[int] = MISSING  # queries, and as many candidates
+    plain_sizes: list[int] = MISSING  # of them, those with all logits at once
     dim: int = MISSING
 
     def __post_init__(self) -> None:

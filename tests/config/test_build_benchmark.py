@@ -56,7 +56,7 @@ def test_a_model_that_needs_features_is_refused_before_anything_is_measured(
 
 
 def test_what_does_not_train_a_model_takes_any() -> None:
-    settings = {"name": "loss", "model": "features", "rounds": 1}
-    settings |= {"loss.batch_size": 8, "loss.num_sampled": [16], "loss.dim": 4}
+    settings = {"name": "read", "model": "features", "rounds": 1}
+    settings |= {"read.num_rows": 200, "read.num_users": 20, "read.num_items": 30}
     outcome = run_benchmarks(compose_config("benchmark", BenchmarkConfig, settings))
     assert len(outcome.rates) == 1
