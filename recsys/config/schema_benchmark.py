@@ -88,10 +88,13 @@ class LoaderBenchmarkConfig:
 class SearchBenchmarkConfig:
     """Settings of recsys.benchmark.measure_search."""
 
-    catalogue_size: int = MISSING
+    catalogue_sizes: list[int] = MISSING
+    dims: list[int] = MISSING
+    ks: list[int] = MISSING
     dim: int = MISSING
-    num_queries: int = MISSING
     k: int = MISSING
+    num_queries: int = MISSING
+    num_excluded: int = MISSING  # a query
 
     def __post_init__(self) -> None:
         """Check the ranges."""

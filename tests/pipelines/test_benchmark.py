@@ -34,10 +34,13 @@ TINY = {
     "loader.history_length": 3,
     "loader.batch_size": 30,
     "loader.shuffle_rows": 200,
-    "search.catalogue_size": 50,
+    "search.catalogue_sizes": [50, 20],
+    "search.dims": [3, 4],
+    "search.ks": [2, 30],
     "search.dim": 4,
-    "search.num_queries": 5,
     "search.k": 7,
+    "search.num_queries": 5,
+    "search.num_excluded": 3,
     "read.num_rows": 200,
     "read.num_users": 20,
     "read.num_items": 30,
@@ -110,7 +113,13 @@ def test_measures_everything_that_is_compared(
             ("users and items, shuffled", "Parquet row groups, not shuffled"),
             ("batches with histories", "users and items, shuffled"),
         ],
-        "search": [("exact search", "product and topk")],
+        "search": [
+            ("exact search", "faiss IndexFlatIP"),
+            ("exact search", "bare product"),
+            ("exact search", "product and topk"),
+            ("exact search, each without its seen items", "exact search"),
+            ("exact search", "product and topk"),  # of memory
+        ],
         "read": [("CSV", "CSV, bare"), ("Parquet", "Parquet, bare")],
     }
     for one in results.values():
