@@ -102,6 +102,6 @@ class IdRows(nn.Module):
         """Tell which rows have a vector of their own: bool, the shape of `rows`."""
         if self.num_ids == 0:
             return torch.zeros_like(rows, dtype=torch.bool)
-        inside = (rows >= 0) & (rows < self.num_ids)
-        some_id = rows.clamp(0, self.num_ids - 1).flatten()
-        return inside & self.trained.index_select(0, some_id).reshape(rows.shape)
+        inside = rows.clamp(0, self.num_ids - 1)
+        trained = self.trained.index_select(0, inside.flatten()).reshape(rows.shape)
+        return (inside == rows) & trained

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from recsys.models.linear_layer import Linear
+
 
 class BatchNorm(nn.Module):
     """Batch normalisation that also takes a training batch of one row.
@@ -48,7 +50,7 @@ def build_mlp(
     layers: list[nn.Module] = []
     width = input_dim
     for next_width in hidden:
-        layers.append(nn.Linear(width, next_width))
+        layers.append(Linear(width, next_width))
         if norm == "layer_norm":
             layers.append(nn.LayerNorm(next_width))
         elif norm == "batch_norm":
@@ -58,5 +60,5 @@ def build_mlp(
             layers.append(nn.Dropout(dropout))
         width = next_width
     if hidden or width != output_dim:
-        layers.append(nn.Linear(width, output_dim))
+        layers.append(Linear(width, output_dim))
     return nn.Sequential(*layers)

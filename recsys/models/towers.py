@@ -5,16 +5,20 @@ Dimensions: B rows, L items in a history, D embedding width.
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from recsys.data import FeatureSchema, FeatureSpec, FeatureTable
-from recsys.foundations import ConfigError
+from recsys.foundations import ConfigError, has_fast_linear
 from recsys.models.build_history import build_history
 from recsys.models.embeddings import EmbeddingTable, IdRows
 from recsys.models.feature_encoder import FeatureEncoder
 from recsys.models.history_encoder import ItemTable, QueryPlaces
+from recsys.models.linear_layer import Linear
 from recsys.models.mlp import build_mlp
 from recsys.models.spec import ModelSpec
 from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
+
+_MULTIPLE = 64  # of rows that go through the layers at once in training
 
 
 class UserTower(nn.Module):
@@ -176,7 +180,9 @@ class Combine(nn.Module):
         width = dim * num_pieces if self.concat else dim
         self.layers = build_mlp(width, spec.hidden, dim, norm=spec.norm, dropout=spec.dropout)
         if self.concat and len(self.layers) == 0:
-            self.layers = nn.Sequential(nn.Linear(width, dim))
+            self.layers = nn.Sequential(Linear(width, dim))
+        # Normalisation over a batch would count rows that fill it up, dropout draw for them.
+        self._fills_up = spec.norm != "batch_norm" and spec.dropout == 0
 
     def forward(self, pieces: list[Tensor]) -> Tensor:
         """Combine pieces of [B, D], or of [B, 1, D] and [B, M, D]: the widest of these shapes."""
@@ -188,7 +194,12 @@ class Combine(nn.Module):
             for piece in pieces[1:]:
                 combined = combined + piece
         # Batch normalisation takes no more than two dimensions.
-        return self.layers(combined.flatten(0, -2)).view(shape)  # type: ignore[no-any-return]
+        rows = combined.flatten(0, -2)
+        if self.training and self._fills_up and has_fast_linear(rows):
+            # Products of a few sizes, and not of one more with each batch.
+            filled = functional.pad(rows, (0, 0, 0, -len(rows) % _MULTIPLE))
+            return self.layers(filled)[: len(rows)].view(shape)  # type: ignore[no-any-return]
+        return self.layers(rows).view(shape)  # type: ignore[no-any-return]
 
 
 def _build_ids(num_ids: int, dim: int, init_std: float, sparse: bool) -> EmbeddingTable:
