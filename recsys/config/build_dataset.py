@@ -15,8 +15,8 @@ from recsys.data import (
     FeatureOptions,
     FilterSettings,
     LogOptions,
+    LogSource,
     RawEntities,
-    RawLog,
     SplitSettings,
     TableFormat,
     entities_from_table,
@@ -25,9 +25,9 @@ from recsys.data import (
     infer_features,
     interactions_from_table,
     make_synthetic,
+    open_interactions,
     prepare_dataset,
     read_entities,
-    read_interactions,
 )
 from recsys.foundations import ArgumentError, ConfigError, canonical_json, sha256_text
 
@@ -39,9 +39,9 @@ _DEFAULT_NAMES = ColumnNames()
 class Source:
     """What a dataset choice gives before it is prepared."""
 
-    train: RawLog
-    validation: RawLog | None
-    test: RawLog | None
+    train: LogSource
+    validation: LogSource | None
+    test: LogSource | None
     items: RawEntities | None
     users: RawEntities | None
 
@@ -69,6 +69,7 @@ def build_prepared(config: PrepareConfig, output: Path) -> Path:
         context_features=_options(features.context),
         exclude_seen=dataset.exclude_seen,
         reading=_without_paths(dataset),
+        memory_gb=dataset.memory_gb,
     )
 
 
@@ -104,7 +105,7 @@ _PATH_KEYS = ("interactions", "items", "users", "train", "validation", "test", "
 
 
 def _without_paths(dataset: schema_data.DatasetConfig) -> dict[str, Any]:
-    left_out = ("prepared_root", "cache_dir", *_PATH_KEYS)
+    left_out = ("prepared_root", "cache_dir", "memory_gb", *_PATH_KEYS)  # change nothing written
     return {key: to_plain(value) for key, value in vars(dataset).items() if key not in left_out}
 
 
@@ -169,19 +170,8 @@ def _read_source(dataset: schema_data.DatasetConfig, context: tuple[str, ...]) -
 
 
 def _read_tables(dataset: schema_data.TableConfig, context: tuple[str, ...]) -> Source:
-    def read(paths: Any) -> RawLog:
-        return read_interactions(
-            paths,
-            format=form,
-            columns=columns,
-            required=_required(dataset, columns),
-            timestamp_unit=dataset.timestamp_unit,
-            timezone=dataset.timezone,
-            min_rating=dataset.min_rating,
-            events=tuple(dataset.events),
-            context=context,
-            on_bad_rows=dataset.on_bad_rows,
-        )
+    def read(paths: Any) -> LogSource:
+        return open_interactions(paths, options, format=form)
 
     def read_table(paths: Any, id_column: str | None, default: str, what: str) -> Any:
         if paths is None:
@@ -190,6 +180,16 @@ def _read_tables(dataset: schema_data.TableConfig, context: tuple[str, ...]) -> 
         return read_entities(paths, format=form, id_column=name, what=what, on_bad_rows=bad)
 
     form, columns = build_format(dataset.file), build_columns(dataset.columns)
+    options = LogOptions(
+        columns=columns,
+        required=_required(dataset, columns),
+        timestamp_unit=dataset.timestamp_unit,
+        timezone=dataset.timezone,
+        min_rating=dataset.min_rating,
+        events=tuple(dataset.events),
+        context=context,
+        on_bad_rows=dataset.on_bad_rows,
+    )
     return Source(
         read(dataset.interactions if dataset.train is None else dataset.train),
         None if dataset.validation is None else read(dataset.validation),

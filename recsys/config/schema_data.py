@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from recsys.config.ranges import at_least, between, one_of, share
-from recsys.data import FeatureOptions
+from recsys.data import LEAST_MEMORY_GB, FeatureOptions
 from recsys.foundations import ArgumentError, ConfigError
 
 PATH = {"path": True}  # resolved from where the user stands
@@ -60,6 +60,7 @@ class DatasetConfig:
     duplicates: str = MISSING
     exclude_seen: bool = MISSING  # false: repeats are the point
     on_bad_rows: str = MISSING
+    memory_gb: float | None = MISSING  # of prepare, in 10^9 bytes; null: half of what is free
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -68,6 +69,8 @@ class DatasetConfig:
         policies = ("auto", "keep_first", "keep_last", "keep_all", "sum_weights")
         one_of("dataset.duplicates", self.duplicates, policies)
         one_of("dataset.on_bad_rows", self.on_bad_rows, ("error", "drop"))
+        if self.memory_gb is not None:
+            at_least("dataset.memory_gb", self.memory_gb, LEAST_MEMORY_GB)
 
 
 @dataclass(kw_only=True)

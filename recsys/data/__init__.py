@@ -22,15 +22,17 @@ from recsys.data.filters import FilterSettings
 from recsys.data.history_ranges import history_ends
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
 from recsys.data.joined_parts import check_joins, count_validation, join_validation
+from recsys.data.log_files import LogFiles
+from recsys.data.log_options import ColumnNames, LogOptions
+from recsys.data.memory_budget import LEAST_MEMORY_GB
 from recsys.data.ml100k import Ml100k, fetch_ml100k
 from recsys.data.prefetched_batches import PrefetchedBatches
 from recsys.data.prepare import prepare_dataset
 from recsys.data.profile_batches import ProfileBatches
-from recsys.data.raw import RawEntities, RawLog
+from recsys.data.raw import LogSource, RawEntities, RawLog
 from recsys.data.reading import (
-    ColumnNames,
-    LogOptions,
     interactions_from_table,
+    open_interactions,
     read_interactions,
 )
 from recsys.data.sequence_batches import SequenceBatches
@@ -54,6 +56,7 @@ from recsys.data.vocabulary import Vocabulary
 
 __all__ = [
     "DATASET_FORMAT",
+    "LEAST_MEMORY_GB",
     "NO_TIME",
     "TOKEN_KINDS",
     "BatchStream",
@@ -67,7 +70,9 @@ __all__ = [
     "FeatureTable",
     "FilterSettings",
     "HistoryPlaces",
+    "LogFiles",
     "LogOptions",
+    "LogSource",
     "Ml100k",
     "PrefetchedBatches",
     "PreparedDataset",
@@ -98,6 +103,7 @@ __all__ = [
     "join_validation",
     "make_synthetic",
     "map_events",
+    "open_interactions",
     "prepare_dataset",
     "read_entities",
     "read_entities_file",

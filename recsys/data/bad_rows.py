@@ -1,5 +1,6 @@
 """Rows that cannot be used: counted by reason, refused or left out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,19 @@ class BadRows:
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
     num_rows: int = 0
+    _checks: dict[str, None] = field(default_factory=dict)  # reasons in the order of the checks
+
+    def expect(self, reason: str) -> None:
+        """Note that rows were or will be looked at for a reason."""
+        self._checks.setdefault(reason)
+
+    def join(self, file: "BadRows") -> None:
+        """Add the bad rows of a file that was read in several steps."""
+        for reason in file._checks:
+            if reason in file.counts:
+                self.counts[reason] = self.counts.get(reason, 0) + file.counts[reason]
+                self.first.setdefault(reason, file.first[reason])
+        self.num_rows += file.num_rows
 
     def add(
         self,
@@ -33,7 +47,8 @@ class BadRows:
         file: str,
         name: str,
         column: pa.ChunkedArray,
-        hint: str = "",
+        hint: str | Callable[[int], str] = "",
+        first_row: int = 0,
     ) -> None:
         """Note rows of one file.
 
@@ -43,8 +58,10 @@ class BadRows:
             file: The file.
             name: The column that is at fault.
             column: [N], the column's values as read.
-            hint: What may be wrong, as the end of a sentence.
+            hint: What may be wrong, as the end of a sentence; or what says so of a position.
+            first_row: The row of the file, from 0, that `column` begins with.
         """
+        self.expect(reason)
         count = int(np.count_nonzero(bad))
         if not count:
             return
@@ -52,7 +69,9 @@ class BadRows:
         if reason not in self.first:
             row = int(np.argmax(bad))
             value = _shown(column[row].as_py())
-            self.first[reason] = f"{file}, row {row + 1}: column {name!r} holds {value}{hint}"
+            end = hint if isinstance(hint, str) else hint(row)
+            where = f"{file}, row {first_row + row + 1}"
+            self.first[reason] = f"{where}: column {name!r} holds {value}{end}"
 
     def refuse(self, *, always: bool) -> None:
         """Raise if there are bad rows and they are to be refused, or if no other row is left.
@@ -76,32 +95,51 @@ class BadRows:
 
 @dataclass(frozen=True)
 class RowCheck:
-    """The rows of one file that are still in, while one check after another is made.
+    """Rows of one file that are still in, while one check after another is made.
 
     Attributes:
         file: What messages call the file.
         table: [N], as read.
         bad: Where bad rows are noted.
         keep: [N] bool; changed in place.
+        first_row: The row of the file, from 0, that the table begins with.
     """
 
     file: str
     table: pa.Table
     bad: BadRows
     keep: NDArray[np.bool_]
+    first_row: int = 0
 
-    def leave_out(self, reason: str, rows: NDArray[np.bool_], name: str, *, hint: str = "") -> None:
+    def leave_out(
+        self,
+        reason: str,
+        rows: NDArray[np.bool_],
+        name: str,
+        *,
+        hint: str | Callable[[int], str] = "",
+    ) -> None:
         """Note bad rows among those still in, and take them out.
 
         Args:
             reason: Few words.
             rows: [N] bool.
             name: The column that is at fault.
-            hint: What may be wrong, as the end of a sentence.
+            hint: As of `BadRows.add`.
         """
+        self.bad.expect(reason)
+        if not rows.any():
+            return
         found = rows & self.keep
-        column = self.table[name]
-        self.bad.add(reason, found, file=self.file, name=name, column=column, hint=hint)
+        self.bad.add(
+            reason,
+            found,
+            file=self.file,
+            name=name,
+            column=self.table[name],
+            hint=hint,
+            first_row=self.first_row,
+        )
         np.logical_and(self.keep, ~found, out=self.keep)
 
 

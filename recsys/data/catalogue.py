@@ -12,7 +12,9 @@ from recsys.data.dataset import Entities
 from recsys.data.feature_columns import is_list, is_text, whole_column
 from recsys.data.feature_schema import FeatureOptions
 from recsys.data.features import FeatureSchema
+from recsys.data.id_lists import KnownIds
 from recsys.data.raw import RawEntities
+from recsys.data.text_words import order_of_texts
 from recsys.data.vocabulary import Vocabulary
 from recsys.foundations import make_numpy_generator
 
@@ -39,7 +41,7 @@ class Assignment:
 
 
 def assign_items(
-    ids: pa.LargeStringArray,
+    ids: KnownIds,
     trained: NDArray[np.bool_],
     used: NDArray[np.bool_],
     table_ids: pa.ChunkedArray | None,
@@ -53,22 +55,20 @@ def assign_items(
     the table. Rows are a seeded permutation of the sorted ids, so that they carry no popularity.
 
     Args:
-        ids: Of the log, sorted; position = code.
+        ids: Of the log, by code.
         trained: [codes], whether the item has training events.
         used: [codes], whether any part has it.
         table_ids: Ids of the items' table, or None.
         has_features: Whether items have features.
         seed: Of the permutation.
     """
-    known = _table_ids(table_ids)
-    main = [ids.filter(pa.array(trained)), *([known] if has_features else [])]
-    rest = [ids.filter(pa.array(used))]
-    log = (ids, trained)
-    return _assign("items", main=main, rest=rest, log=log, table_ids=table_ids, seed=seed)
+    candidates = _Candidates.of(ids, trained, used, table_ids, keep_all=has_features)
+    main = candidates.trained | (candidates.listed & has_features)
+    return _assign("items", candidates, main, candidates.used, seed)
 
 
 def assign_users(
-    ids: pa.LargeStringArray,
+    ids: KnownIds,
     trained: NDArray[np.bool_],
     used: NDArray[np.bool_],
     table_ids: pa.ChunkedArray | None,
@@ -81,11 +81,9 @@ def assign_users(
     The others were met in validation or test only or, where users have features, stand in the
     users' table only. The arguments are as in `assign_items`.
     """
-    known = _table_ids(table_ids)
-    rest = [ids.filter(pa.array(used)), *([known] if has_features else [])]
-    main = [ids.filter(pa.array(trained))]
-    log = (ids, trained)
-    return _assign("users", main=main, rest=rest, log=log, table_ids=table_ids, seed=seed)
+    candidates = _Candidates.of(ids, trained, used, table_ids, keep_all=has_features)
+    rest = candidates.used | (candidates.listed & has_features)
+    return _assign("users", candidates, candidates.trained, rest, seed)
 
 
 def build_entities(
@@ -138,44 +136,91 @@ def infer_features(table: pa.Table, *, but: Collection[str] = ()) -> dict[str, F
     return chosen
 
 
+@dataclass(frozen=True)
+class _Candidates:
+    """Who may get a row: C ids of the log, then those that only the table has.
+
+    Attributes:
+        num_codes: C.
+        texts: [E], the ids, distinct.
+        order: [E], the positions that sort them.
+        trained: [E] bool, has training events.
+        used: [E] bool, any part has it.
+        listed: [E] bool, stands in the table.
+        num_listed: Rows of the table; None without a table.
+    """
+
+    num_codes: int
+    texts: pa.LargeStringArray
+    order: NDArray[np.int64]
+    trained: NDArray[np.bool_]
+    used: NDArray[np.bool_]
+    listed: NDArray[np.bool_]
+    num_listed: int | None
+
+    @classmethod
+    def of(
+        cls,
+        ids: KnownIds,
+        trained: NDArray[np.bool_],
+        used: NDArray[np.bool_],
+        table_ids: pa.ChunkedArray | None,
+        *,
+        keep_all: bool,
+    ) -> "_Candidates":
+        """Put the ids of the log and, where all of them count, those of the table together."""
+        nobody = np.zeros(len(ids), bool)
+        if table_ids is None:
+            return cls(len(ids), ids.texts, ids.order, trained, used, nobody, None)
+        table = whole_column(table_ids)
+        places = pc.index_in(ids.texts, value_set=table)
+        listed = np.asarray(pc.is_valid(places))
+        texts, order = ids.texts, ids.order
+        if keep_all:
+            extra = np.ones(len(table), bool)
+            extra[np.asarray(places.drop_null())] = False
+            texts = pa.concat_arrays([texts, table.filter(pa.array(extra))])
+            order = order_of_texts(texts)
+        absent = np.zeros(len(texts) - len(ids), bool)
+        return cls(
+            len(ids),
+            texts,
+            order,
+            np.append(trained, absent),
+            np.append(used, absent),
+            np.append(listed, ~absent),
+            len(table),
+        )
+
+
 def _assign(
     name: str,
-    *,
-    main: list[pa.Array],
-    rest: list[pa.Array],
-    log: tuple[pa.LargeStringArray, NDArray[np.bool_]],
-    table_ids: pa.ChunkedArray | None,
+    candidates: _Candidates,
+    main: NDArray[np.bool_],
+    rest: NDArray[np.bool_],
     seed: int,
 ) -> Assignment:
-    first = pc.unique(pa.concat_arrays(main))
-    others = pc.unique(pa.concat_arrays(rest))
-    others = others.filter(pc.invert(pc.is_in(others, value_set=first)))
-    ordered = [_shuffle(first, seed, name), _shuffle(others, seed, f"other {name}")]
-    vocabulary = Vocabulary(pa.concat_arrays(ordered))
-    ids, trained = log
-    table, trained_ids = _table_ids(table_ids), ids.filter(pa.array(trained))
-    with_row = pc.is_in(table, value_set=vocabulary.ids)
-    with_events = pc.is_in(table, value_set=trained_ids)
-    unlisted = trained_ids.filter(pc.invert(pc.is_in(trained_ids, value_set=table)))
-    num_with_row = pc.sum(with_row).as_py() or 0
-    num_with_events = pc.sum(with_events).as_py() or 0
+    """Give the rows of `main`, then those of the rest: [E] bool each."""
+    order, others = candidates.order, rest & ~main
+    first = _shuffle(order[main[order]], seed, name)
+    chosen = np.concatenate([first, _shuffle(order[others[order]], seed, f"other {name}")])
+    rows = np.full(len(order), -1, np.int64)
+    rows[chosen] = np.arange(len(chosen))
+    listed, trained = candidates.listed, candidates.trained
+    num_with_row = int(np.count_nonzero(listed & (main | others)))
+    unlisted = trained & ~listed if candidates.num_listed is not None else np.zeros_like(trained)
     return Assignment(
-        vocabulary,
+        Vocabulary(candidates.texts.take(pa.array(chosen))),
         len(first),
-        vocabulary.rows(ids),
-        untrained=num_with_row - num_with_events,
-        left_out=len(table) - num_with_row,
-        without_table=trained_ids.slice(0, 0) if table_ids is None else unlisted,
+        rows[: candidates.num_codes],
+        untrained=num_with_row - int(np.count_nonzero(listed & trained)),
+        left_out=(candidates.num_listed or 0) - num_with_row,
+        without_table=candidates.texts.take(pa.array(order[unlisted[order]])),
     )
 
 
-def _shuffle(ids: pa.Array, seed: int, name: str) -> pa.Array:
-    ordered = ids.take(pc.sort_indices(ids))
-    return ordered.take(pa.array(make_numpy_generator(seed, "rows", name).permutation(len(ids))))
-
-
-def _table_ids(table_ids: pa.ChunkedArray | None) -> pa.LargeStringArray:
-    return pa.array([], pa.large_string()) if table_ids is None else whole_column(table_ids)
+def _shuffle(rising: NDArray[np.int64], seed: int, name: str) -> NDArray[np.int64]:
+    return rising[make_numpy_generator(seed, "rows", name).permutation(len(rising))]
 
 
 def _display(table: pa.Table) -> pa.Table | None:

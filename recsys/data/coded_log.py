@@ -1,166 +1,186 @@
-"""A log whose ids are codes: what filters and splits work on."""
+"""A log whose ids are codes, on disk: what filters and splits work on, a block at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from recsys.data.raw import RawLog
-from recsys.foundations import DataError
+from recsys.data.column_file import ColumnFile
+from recsys.data.id_lists import KnownIds
+from recsys.data.work_folder import WorkFolder
+from recsys.foundations import Progress
 
 PARTS = ("train", "validation", "test", "validation_input", "test_input")
 RESERVED = ("user_id", "item_id", "timestamp", "weight")
+# Columns of a coded log. `row`: where each row stood in the input; `part`: where it was given.
+DTYPES: dict[str, type[np.generic]] = {
+    "item": np.int32,
+    "timestamp": np.int64,
+    "weight": np.float32,
+    "row": np.int64,
+    "part": np.int8,
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """N rows of consecutive users, sorted by user, then time, then input order.
+
+    Attributes:
+        start: Where the first row stands in the log.
+        first_user: Code of the first user.
+        counts: [users of the block], int64, rows of each; 0 is possible.
+        columns: Name -> [N].
+    """
+
+    start: int
+    first_user: int
+    counts: NDArray[np.int64]
+    columns: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def stop(self) -> int:
+        """Give the place behind the last row in the log."""
+        return self.start + len(self)
+
+    @property
+    def users(self) -> slice:
+        """Give the range of the users' codes."""
+        return slice(self.first_user, self.first_user + len(self.counts))
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """Give the user of each row, from 0 for the block's first one: [N], never falling."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def pairs(self, num_items: int) -> NDArray[np.int64]:
+        """Give one number for each user and item: [N], int64."""
+        pairs: NDArray[np.int64] = self.owners * np.int64(num_items) + self.columns["item"]
+        return pairs
+
+    def keep(self, kept: NDArray[np.bool_]) -> "Block":
+        """Leave out rows: [N] bool; `start` is not that of a smaller log."""
+        counts = np.bincount(self.owners[kept], minlength=len(self.counts))
+        columns = {name: column[kept] for name, column in self.columns.items()}
+        return Block(self.start, self.first_user, counts, columns)
 
 
 @dataclass(frozen=True)
 class CodedLog:
-    """M interactions in input order; a code is a position in the sorted ids.
+    """M interactions, sorted by user, then time, then input order.
 
     Attributes:
-        user_ids: Sorted, distinct; filters leave ids that no row uses any more.
+        work: The folder of the columns.
+        user_ids: By code; filters leave ids that no row uses any more.
         item_ids: Likewise.
-        users: [M], int64.
-        items: [M], int64.
-        timestamps: [M], int64, or None.
-        weights: [M], float32, at least 0, or None.
-        input_rows: [M], int64, where each row stood in the input.
-        parts: [M], int8, a position in PARTS, where the parts were given; else None.
+        counts: [users], int64, rows of each user: the rows of user 0 stand first.
+        item_counts: [items], int64, rows of each item.
+        columns: The columns that there are, of `DTYPES`.
+        num_input_rows: Rows of the input, the filtered ones too.
+        rows_at_once: Rows of a block.
+        time_range: The first and the last time; None without times or rows.
+        distinct_pairs: Whether it is known that no user has an item twice.
     """
 
-    user_ids: pa.LargeStringArray
-    item_ids: pa.LargeStringArray
-    users: NDArray[np.int64]
-    items: NDArray[np.int64]
-    timestamps: NDArray[np.int64] | None
-    weights: NDArray[np.float32] | None
-    input_rows: NDArray[np.int64]
-    parts: NDArray[np.int8] | None
+    work: WorkFolder
+    user_ids: KnownIds
+    item_ids: KnownIds
+    counts: NDArray[np.int64]
+    item_counts: NDArray[np.int64]
+    columns: dict[str, ColumnFile]
+    num_input_rows: int
+    rows_at_once: int
+    time_range: tuple[int, int] | None
+    distinct_pairs: bool = False
 
     def __len__(self) -> int:
-        return len(self.users)
+        return len(self.columns["item"])
 
     @property
     def num_users(self) -> int:
         """Count the users that have a row."""
-        return int(np.count_nonzero(np.bincount(self.users, minlength=1)))
+        return int(np.count_nonzero(self.counts))
 
     @property
     def num_items(self) -> int:
         """Count the items that have a row."""
-        return int(np.count_nonzero(np.bincount(self.items, minlength=1)))
+        return int(np.count_nonzero(self.item_counts))
 
-    @property
-    def pairs(self) -> NDArray[np.int64]:
-        """Give one number for each (user, item): [M], int64."""
-        return self.users * np.int64(max(len(self.item_ids), 1)) + self.items
+    def has(self, name: str) -> bool:
+        """Tell whether there is a column."""
+        return name in self.columns
 
-    def take(self, positions: NDArray[np.integer] | NDArray[np.bool_]) -> "CodedLog":
-        """Take rows by position or mask."""
-        return replace(
-            self,
-            users=self.users[positions],
-            items=self.items[positions],
-            timestamps=None if self.timestamps is None else self.timestamps[positions],
-            weights=None if self.weights is None else self.weights[positions],
-            input_rows=self.input_rows[positions],
-            parts=None if self.parts is None else self.parts[positions],
-        )
+    def blocks(self, *names: str, what: str) -> Iterator[Block]:
+        """Read columns block by block, with a progress bar.
 
-    def order(self, *keys: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Sort by the keys, the first one first, then by time, then by input order: positions."""
-        columns = [] if self.timestamps is None else [self.timestamps]
-        return np.lexsort((*columns, *reversed(keys))).astype(np.int64)
+        Args:
+            names: The columns that are read.
+            what: What is being done, for the bar.
+        """
+        ends = np.cumsum(self.counts)
+        first, start = 0, 0
+        with Progress(what, len(self), "rows") as bar:
+            while start < len(self):
+                stop_user = int(np.searchsorted(ends, start + self.rows_at_once, side="right"))
+                stop_user = max(stop_user, first + 1)
+                stop = int(ends[stop_user - 1])
+                columns = {name: self.columns[name].read(start, stop) for name in names}
+                yield Block(start, first, self.counts[first:stop_user], columns)
+                bar.advance(stop - start)
+                first, start = stop_user, stop
+
+    def new_column(self, name: str, dtype: DTypeLike, values: Iterable[NDArray[Any]]) -> ColumnFile:
+        """Write a column that stands beside the log's own, from its values block by block."""
+        column = self.work.column(name, dtype)
+        for block in values:
+            column.append(block)
+        return column
+
+    def without_column(self, name: str) -> "CodedLog":
+        """Leave a column out."""
+        self.columns[name].remove()
+        return replace(self, columns={n: c for n, c in self.columns.items() if n != name})
 
 
-def code_log(table: pa.Table, parts: NDArray[np.int8] | None = None) -> CodedLog:
-    """Turn ids into codes.
+class LogWriter:
+    """Writes blocks of consecutive users as a log.
 
     Args:
-        table: As in `RawLog`.
-        parts: [M], where the parts were given.
-
-    Raises:
-        DataError: There is no row, or a weight is null, negative or not finite.
+        work: The folder of the columns.
+        names: The columns, of `DTYPES`.
+        num_items: Codes of items.
     """
-    if table.num_rows == 0:
-        raise DataError("The log has no usable row.")
-    user_ids, users = _code(table["user_id"])
-    item_ids, items = _code(table["item_id"])
-    return CodedLog(
-        user_ids,
-        item_ids,
-        users,
-        items,
-        table["timestamp"].to_numpy() if "timestamp" in table.column_names else None,
-        _weights(table),
-        np.arange(table.num_rows, dtype=np.int64),
-        parts,
-    )
 
+    def __init__(self, work: WorkFolder, names: Iterable[str], num_items: int) -> None:
+        self.columns = {name: work.column(name, DTYPES[name]) for name in names}
+        self.item_counts = np.zeros(num_items, np.int64)
+        self.time_range: tuple[int, int] | None = None
+        self._counts: list[NDArray[np.int64]] = []
 
-def concatenate_parts(given: Mapping[str, RawLog]) -> tuple[pa.Table, NDArray[np.int8]]:
-    """Put parts that were given one behind the other.
+    def append(self, counts: NDArray[np.int64], columns: Mapping[str, NDArray[Any]]) -> None:
+        """Add the rows of the next users.
 
-    Weights are of use in training only: another part that has none gets 1, and weights that the
-    training part lacks are left out.
+        Args:
+            counts: [U], rows of each.
+            columns: Name -> [sum of the counts].
+        """
+        self._counts.append(counts)
+        for name, column in self.columns.items():
+            column.append(columns[name])
+        self.item_counts += np.bincount(columns["item"], minlength=len(self.item_counts))
+        if "timestamp" in self.columns and len(columns["timestamp"]):
+            times = columns["timestamp"]
+            ends = (int(times.min()), int(times.max()))
+            first, last = self.time_range or ends
+            self.time_range = (min(first, ends[0]), max(last, ends[1]))
 
-    Returns:
-        The rows of all parts, and the part of each: [M], int8, a position in PARTS.
-
-    Raises:
-        DataError: The parts differ in their clock or their columns.
-    """
-    first = given["train"]
-    for name, log in given.items():
-        if log.clock != first.clock:
-            raise DataError(
-                f"The {name} part has the clock {log.clock!r}, the train part {first.clock!r}."
-            )
-        columns, wanted = set(log.table.column_names), set(first.table.column_names)
-        if columns - {"weight"} != wanted - {"weight"}:
-            raise DataError(
-                f"The {name} part has the columns {', '.join(log.table.column_names)}; "
-                f"the train part has {', '.join(first.table.column_names)}."
-            )
-    names = first.table.column_names
-    try:
-        tables = [_with_weights(log.table).select(names) for log in given.values()]
-        table = pa.concat_tables(tables, promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataError(f"The parts' columns differ in type: {error}.") from error
-    codes = np.array([PARTS.index(name) for name in given], np.int8)
-    return table, np.repeat(codes, [log.table.num_rows for log in given.values()])
-
-
-def _with_weights(table: pa.Table) -> pa.Table:
-    if "weight" in table.column_names:
-        return table
-    return table.append_column("weight", pa.array(np.ones(table.num_rows, np.float32)))
-
-
-def _code(column: pa.ChunkedArray) -> tuple[pa.LargeStringArray, NDArray[np.int64]]:
-    encoded = column.cast(pa.large_string()).combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return encoded.dictionary.take(pa.array(order)), rank[encoded.indices.to_numpy()]
-
-
-def _weights(table: pa.Table) -> NDArray[np.float32] | None:
-    if "weight" not in table.column_names:
-        return None
-    column = table["weight"]
-    weights = np.asarray(column.cast(pa.float32()).to_numpy(), np.float32)
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        value = column[int(np.flatnonzero(wrong)[0])].as_py()
-        raise DataError(
-            f"A weight must be a finite number of at least 0; {int(wrong.sum())} rows are not, "
-            f"the first holds {value}."
-        )
-    return weights
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Give the rows of each user so far."""
+        return np.concatenate([np.zeros(0, np.int64), *self._counts])

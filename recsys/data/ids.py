@@ -7,7 +7,9 @@ import pyarrow.compute as pc
 from recsys.foundations import DataError
 
 
-def ids_as_text(column: pa.ChunkedArray, *, file: str, name: str) -> pa.ChunkedArray:
+def ids_as_text(
+    column: pa.ChunkedArray, *, file: str, name: str, first_row: int = 0
+) -> pa.ChunkedArray:
     """Give a column of ids as text.
 
     Text stays as it is: nothing is trimmed, folded or normalised. An integer becomes its decimal
@@ -18,6 +20,7 @@ def ids_as_text(column: pa.ChunkedArray, *, file: str, name: str) -> pa.ChunkedA
         column: [N], of any type.
         file: The file, for the message.
         name: The column's name, for the message.
+        first_row: The row of the file, from 0, that the column begins with.
 
     Returns:
         [N], large_string; null where there is no id.
@@ -27,9 +30,11 @@ def ids_as_text(column: pa.ChunkedArray, *, file: str, name: str) -> pa.ChunkedA
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return ids_as_text(pc.cast(column, kind.value_type), file=file, name=name)
+        column = pc.cast(column, kind.value_type)
+        return ids_as_text(column, file=file, name=name, first_row=first_row)
     if pa.types.is_floating(kind):
-        return _floats_as_text(column, file=file, name=name)
+        whole = floats_as_integers(column, file=file, name=name, first_row=first_row)
+        return pc.cast(whole, pa.large_string())
     if pa.types.is_decimal(kind) and kind.scale > 0:
         return _decimals_as_text(column, file=file, name=name)
     if _is_text_like(kind):
@@ -54,7 +59,14 @@ def _is_text_like(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _floats_as_text(column: pa.ChunkedArray, *, file: str, name: str) -> pa.ChunkedArray:
+def floats_as_integers(
+    column: pa.ChunkedArray, *, file: str, name: str, first_row: int = 0
+) -> pa.ChunkedArray:
+    """Give whole floats as int64; the arguments are those of `ids_as_text`, NaN becomes null.
+
+    Raises:
+        DataError: A value is not a whole number, or so large that the type skips integers.
+    """
     # Beyond this a float holds only some of the integers: another id may have become this one.
     limit = {16: 2.0**11, 32: 2.0**24}.get(column.type.bit_width, 2.0**53)
     values = pc.cast(column, pa.float64()).to_numpy()
@@ -63,11 +75,12 @@ def _floats_as_text(column: pa.ChunkedArray, *, file: str, name: str) -> pa.Chun
     wrong = np.flatnonzero(~fits & ~missing)
     if len(wrong):
         raise DataError(
-            f"{file}, row {wrong[0] + 1}: the column {name!r} is of type {column.type} and holds "
-            f"{values[wrong[0]]!s}, not an exact whole number; store ids as integers or text."
+            f"{file}, row {first_row + wrong[0] + 1}: the column {name!r} is of type "
+            f"{column.type} and holds {values[wrong[0]]!s}, not an exact whole number; store ids "
+            "as integers or text."
         )
     whole = np.where(missing, 0.0, values).astype(np.int64)
-    return pc.cast(pa.chunked_array([pa.array(whole, mask=missing)]), pa.large_string())
+    return pa.chunked_array([pa.array(whole, mask=missing)])
 
 
 def _decimals_as_text(column: pa.ChunkedArray, *, file: str, name: str) -> pa.ChunkedArray:

@@ -3,15 +3,24 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recsys.data.coded_log import CodedLog
-from recsys.data.distinct import count_common, sorted_distinct
+from recsys.data.pair_counts import PairCounts
+from recsys.data.part_counts import PartCounts
 from recsys.data.split_settings import TEST, TRAIN, VALIDATION, Split
 
 
-def find_leaks(log: CodedLog, split: Split, clock: str) -> dict[str, Any]:
+def find_leaks(
+    log: CodedLog, split: Split, clock: str, counts: PartCounts, pairs: PairCounts
+) -> dict[str, Any]:
     """Count what training shares with validation and test, and what it lacks.
+
+    Args:
+        log: After the filters.
+        split: Of the log.
+        clock: "time", "order" or "none".
+        counts: Of the split.
+        pairs: Of the split.
 
     Returns:
         For "validation" and "test" a table of counts: `rows`, `users`; `pairs_in_train` and, for
@@ -20,38 +29,44 @@ def find_leaks(log: CodedLog, split: Split, clock: str) -> dict[str, Any]:
         is a clock, `cut`: the first moment of validation or test (microseconds, UTC), and
         `train_rows_at_or_after_cut`.
     """
-    pairs = {
-        name: sorted_distinct(log.pairs[split.parts == part])
-        for name, part in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
-    }
     leaks: dict[str, Any] = {}
     for name, part in (("validation", VALIDATION), ("test", TEST)):
-        leaks[name] = _count_unseen(log, split, part)
-        leaks[name]["pairs_in_train"] = count_common(pairs[name], pairs["train"])
-    leaks["test"]["pairs_in_validation"] = count_common(pairs["test"], pairs["validation"])
-    later = (split.parts == VALIDATION) | (split.parts == TEST)
-    if clock == "time" and log.timestamps is not None and later.any():
+        leaks[name] = _count_unseen(counts, part)
+        leaks[name]["pairs_in_train"] = pairs.common[part, TRAIN]
+    leaks["test"]["pairs_in_validation"] = pairs.common[TEST, VALIDATION]
+    later = int(counts.rows[VALIDATION] + counts.rows[TEST])
+    if clock == "time" and log.has("timestamp") and later:
         cuts = [cut for cut in (split.validation_from, split.test_from) if cut is not None]
-        cut = min(cuts) if cuts else int(log.timestamps[later].min())
-        train_times = log.timestamps[split.parts == TRAIN]
+        cut = min(cuts) if cuts else _first_held_out(log, split)
         leaks["cut"] = cut
-        leaks["train_rows_at_or_after_cut"] = int(np.count_nonzero(train_times >= cut))
+        leaks["train_rows_at_or_after_cut"] = _count_late(log, split, cut)
     return leaks
 
 
-def _count_unseen(log: CodedLog, split: Split, part: int) -> dict[str, int]:
-    train, here = split.parts == TRAIN, split.parts == part
-    counts = {"rows": int(here.sum()), "users": _count_kinds(log.users[here])}
-    for name, codes, ids in (
-        ("items", log.items, log.item_ids),
-        ("users", log.users, log.user_ids),
-    ):
-        unseen = np.bincount(codes[train], minlength=len(ids)) == 0
-        rows_unseen = codes[here][unseen[codes[here]]]
-        counts[f"{name}_unseen_in_train"] = _count_kinds(rows_unseen)
-        counts[f"rows_of_{name}_unseen_in_train"] = len(rows_unseen)
-    return counts
+def _count_unseen(counts: PartCounts, part: int) -> dict[str, int]:
+    found = {"rows": int(counts.rows[part]), "users": int(np.count_nonzero(counts.users[part]))}
+    for name, by_part in (("items", counts.items), ("users", counts.users)):
+        unseen = by_part[part][by_part[TRAIN] == 0]
+        found[f"{name}_unseen_in_train"] = int(np.count_nonzero(unseen))
+        found[f"rows_of_{name}_unseen_in_train"] = int(unseen.sum(dtype=np.int64))
+    return found
 
 
-def _count_kinds(codes: NDArray[np.int64]) -> int:
-    return int(np.count_nonzero(np.bincount(codes)))
+def _first_held_out(log: CodedLog, split: Split) -> int:
+    """Give the first time of validation and test, of which there are rows."""
+    firsts = []
+    for block in log.blocks("timestamp", what="looking for leaks"):
+        parts = split.parts.read(block.start, block.stop)
+        times = block.columns["timestamp"][(parts == VALIDATION) | (parts == TEST)]
+        if len(times):
+            firsts.append(int(times.min()))
+    return min(firsts)
+
+
+def _count_late(log: CodedLog, split: Split, cut: int) -> int:
+    """Count training rows at or after a time."""
+    late = 0
+    for block in log.blocks("timestamp", what="looking for leaks"):
+        parts = split.parts.read(block.start, block.stop)
+        late += int(np.count_nonzero((block.columns["timestamp"] >= cut) & (parts == TRAIN)))
+    return late

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from recsys.data.catalogue import Assignment
-from recsys.data.events import Events
-from recsys.data.raw import RawEntities, RawLog
+from recsys.data.coded_log import PARTS
+from recsys.data.part_counts import PartCounts
+from recsys.data.raw import LogSource, RawEntities
 
 _NUM_EXAMPLES = 3
 
 
-def describe_counts(
-    users: Assignment, items: Assignment, events: Mapping[str, Events]
-) -> dict[str, Any]:
+def describe_counts(users: Assignment, items: Assignment, parts: PartCounts) -> dict[str, Any]:
     """Count rows: of users, items and parts; and name ids that a table lacks."""
     counts = {"users": users.num_main, "items": items.num_main}
     counts |= {"known_users": len(users.vocabulary), "known_items": len(items.vocabulary)}
-    counts |= {name: len(part) for name, part in events.items()}
+    counts |= {name: int(parts.rows[PARTS.index(name)]) for name in parts.names()}
     absent = {}
     for name, rows in (("users", users), ("items", items)):
         counts[f"{name}_of_the_table_without_events"] = rows.untrained
@@ -27,11 +26,11 @@ def describe_counts(
 
 
 def describe_sources(
-    logs: Mapping[str, RawLog], items: RawEntities | None, users: RawEntities | None
+    logs: Mapping[str, LogSource], items: RawEntities | None, users: RawEntities | None
 ) -> dict[str, Any]:
     """Say where everything came from and what reading left out."""
     several = len(logs) > 1
-    named: dict[str, RawLog | RawEntities] = {
+    named: dict[str, LogSource | RawEntities] = {
         f"interactions ({name})" if several else "interactions": log for name, log in logs.items()
     }
     named |= {name: raw for name, raw in (("items", items), ("users", users)) if raw is not None}

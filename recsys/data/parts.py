@@ -1,6 +1,6 @@
 """A table in several files, read file by file with each file's own columns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,16 +8,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recsys.data.bad_rows import BadRows
-from recsys.data.reading_csv import MalformedRows, csv_columns, read_csv
-from recsys.data.reading_parquet import parquet_columns, read_parquet
+from recsys.data.malformed_rows import MalformedRows
+from recsys.data.reading_csv import csv_batches, csv_columns
+from recsys.data.reading_parquet import parquet_batches, parquet_schema
 from recsys.data.sources import SourceFile, find_sources
 from recsys.data.table_format import TableFormat
 from recsys.foundations import DataError, Progress
 
+_ROWS_AT_ONCE = 2**18
+
 
 @dataclass(frozen=True)
 class Part:
-    """The columns asked for of one file.
+    """The columns asked for of one file, or some of its rows.
 
     Attributes:
         name: What messages call the file.
@@ -36,15 +39,41 @@ class Part:
 
     def note_malformed(self, bad: BadRows) -> None:
         """Add the rows that were left out to the bad ones."""
-        if self.malformed is not None and self.malformed.first is not None:
-            row, found = self.malformed.first
-            reason = "wrong number of fields"
-            bad.counts[reason] = bad.counts.get(reason, 0) + self.malformed.count
-            bad.first.setdefault(reason, f"{self.name}, row {row} has {found}")
-            bad.num_rows += self.malformed.count
+        if self.malformed is not None:
+            self.malformed.note(bad, self.name)
 
 
-def read_parts(
+@dataclass(frozen=True)
+class TablePart:
+    """One file of a table, which can be read more than once.
+
+    Attributes:
+        name: What messages call the file.
+        schema: The columns asked for that the file has, in its types.
+        size_bytes: Of the file.
+        batches: Gives the rows in input order, given where malformed rows are noted and what is
+            called with the bytes read since the last call.
+    """
+
+    name: str
+    schema: pa.Schema
+    size_bytes: int
+    batches: Callable[[MalformedRows, Callable[[int], None]], Iterator[pa.Table]]
+
+    @classmethod
+    def of_table(cls, name: str, table: pa.Table) -> "TablePart":
+        """Take a table in memory for a file."""
+
+        def batches(_: MalformedRows, on_bytes: Callable[[int], None]) -> Iterator[pa.Table]:
+            for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+                rows = table.slice(start, _ROWS_AT_ONCE)
+                yield rows
+                on_bytes(rows.nbytes)
+
+        return cls(name, table.schema, table.nbytes, batches)
+
+
+def open_parts(
     paths: str | Path | Sequence[str | Path],
     form: TableFormat,
     *,
@@ -52,8 +81,8 @@ def read_parts(
     optional: Sequence[str],
     others: bool,
     settings: Mapping[str, str] | None = None,
-) -> tuple[list[Part], list[SourceFile]]:
-    """Read columns of every file that the paths lead to.
+) -> tuple[list[TablePart], list[SourceFile]]:
+    """Find the files that the paths lead to, and check their columns.
 
     Args:
         paths: See `find_sources`.
@@ -68,18 +97,39 @@ def read_parts(
         DataError: A file cannot be read, lacks a column, or has one twice.
     """
     files = find_sources(paths)
-    present = [_columns_of(file, form) for file in files]
-    for file, names in zip(files, present, strict=True):
-        check_columns(file.name, names, required, settings or {})
-    _check_optional(files, present, optional)
+    schemas = [_schema_of(file, form) for file in files]
+    for file, schema in zip(files, schemas, strict=True):
+        check_columns(file.name, schema.names, required, settings or {})
+    _check_optional(files, [schema.names for schema in schemas], optional)
     wanted = [*required, *optional]
     parts = []
-    with Progress("reading", sum(file.size_bytes for file in files), "bytes") as progress:
-        for file, names in zip(files, present, strict=True):
-            chosen = [name for name in dict.fromkeys(wanted) if name in names]
-            chosen += [name for name in names if others and name not in wanted]
-            parts.append(_read_part(file, form, chosen, progress.advance))
+    for file, schema in zip(files, schemas, strict=True):
+        chosen = [name for name in dict.fromkeys(wanted) if name in schema.names]
+        chosen += [name for name in schema.names if others and name not in wanted]
+        parts.append(_open_part(file, form, pa.schema([schema.field(name) for name in chosen])))
     return parts, files
+
+
+def read_parts(
+    paths: str | Path | Sequence[str | Path],
+    form: TableFormat,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str],
+    others: bool,
+    settings: Mapping[str, str] | None = None,
+) -> tuple[list[Part], list[SourceFile]]:
+    """Read columns of every file that the paths lead to; see `open_parts`."""
+    parts, files = open_parts(
+        paths, form, required=required, optional=optional, others=others, settings=settings
+    )
+    read = []
+    with Progress("reading", sum(part.size_bytes for part in parts), "bytes") as progress:
+        for part in parts:
+            malformed = MalformedRows()
+            batches = [part.schema.empty_table(), *part.batches(malformed, progress.advance)]
+            read.append(Part(part.name, pa.concat_tables(batches), malformed))
+    return read, files
 
 
 def join_columns(parts: Sequence[Part], name: str) -> pa.ChunkedArray:
@@ -110,14 +160,16 @@ def join_columns(parts: Sequence[Part], name: str) -> pa.ChunkedArray:
         ) from error
 
 
-def _columns_of(file: SourceFile, form: TableFormat) -> list[str]:
+def _schema_of(file: SourceFile, form: TableFormat) -> pa.Schema:
     """Give the columns of one file; a name that stands twice is refused."""
-    parquet = form.kind_of(file) == "parquet"
-    names = parquet_columns(file) if parquet else csv_columns(file, form)
-    for name in names:
-        if names.count(name) > 1:
+    if form.kind_of(file) == "parquet":
+        schema = parquet_schema(file)
+    else:
+        schema = pa.schema([(name, pa.large_string()) for name in csv_columns(file, form)])
+    for name in schema.names:
+        if schema.names.count(name) > 1:
             raise DataError(f"{file.name} has the column {name!r} twice.")
-    return names
+    return schema
 
 
 def check_columns(
@@ -170,13 +222,15 @@ def _check_optional(
             )
 
 
-def _read_part(
-    file: SourceFile, form: TableFormat, columns: list[str], on_bytes: Callable[[int], None]
-) -> Part:
-    if form.kind_of(file) == "parquet":
-        return Part(file.name, read_parquet(file, columns, on_bytes))
-    table, malformed = read_csv(file, form, columns, on_bytes)
-    return Part(file.name, table, malformed)
+def _open_part(file: SourceFile, form: TableFormat, schema: pa.Schema) -> TablePart:
+    is_parquet = form.kind_of(file) == "parquet"
+
+    def batches(malformed: MalformedRows, on_bytes: Callable[[int], None]) -> Iterator[pa.Table]:
+        if is_parquet:
+            return parquet_batches(file, schema.names, on_bytes)
+        return csv_batches(file, form, schema.names, malformed, on_bytes)
+
+    return TablePart(file.name, schema, file.size_bytes, batches)
 
 
 def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -5,14 +5,14 @@ as 007, NA and 1e5 stay themselves. Quoted fields may hold separators and line b
 """
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv
 
+from recsys.data.malformed_rows import MalformedRows
 from recsys.data.sources import SourceFile
 from recsys.data.table_format import TableFormat
 from recsys.foundations import DataError
@@ -25,29 +25,6 @@ _MARKS = {
 }
 
 
-@dataclass
-class MalformedRows:
-    """Rows whose number of fields is not the header's; Arrow leaves them out.
-
-    Attributes:
-        count: How many there are.
-        first: The first one's row number in the file and a description; None without any.
-        header_rows: Rows before the first row of data, 0 or 1.
-    """
-
-    header_rows: int
-    count: int = 0
-    first: tuple[int, str] | None = None
-
-    def __call__(self, row: Any) -> str:
-        """Note one row, as Arrow's handler."""
-        self.count += 1
-        if self.first is None:
-            number = row.number - self.header_rows if row.number is not None else 0
-            self.first = (number, f"{row.actual_columns} fields instead of {row.expected_columns}")
-        return "skip"
-
-
 def csv_columns(file: SourceFile, form: TableFormat) -> list[str]:
     """Give the names of the columns of a text file.
 
@@ -58,38 +35,37 @@ def csv_columns(file: SourceFile, form: TableFormat) -> list[str]:
         return list(reader.schema.names)
 
 
-def read_csv(
-    file: SourceFile, form: TableFormat, columns: list[str], on_bytes: Callable[[int], None]
-) -> tuple[pa.Table, MalformedRows]:
-    """Read columns of a text file.
+def csv_batches(
+    file: SourceFile,
+    form: TableFormat,
+    columns: Sequence[str],
+    malformed: MalformedRows,
+    on_bytes: Callable[[int], None],
+) -> Iterator[pa.Table]:
+    """Read columns of a text file as large_string, a block at a time.
 
     Args:
         file: The file; compressed by the suffix .gz, .bz2, .zst or .lz4.
         form: How it is written.
-        columns: Columns to read; each must be there.
+        columns: Columns to read, in this order; each must be there.
+        malformed: Where the rows are noted that are left out because of their number of fields.
         on_bytes: Called with the bytes of the file read since the last call.
-
-    Returns:
-        The columns as large_string in the order asked, and the rows left out because of their
-        number of fields.
 
     Raises:
         DataError: A byte does not fit the encoding, or the text is not a table.
     """
-    malformed = MalformedRows(header_rows=int(form.header))
     convert = csv.ConvertOptions(
         column_types={name: pa.large_string() for name in columns},
-        include_columns=columns,
+        include_columns=list(columns),
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
+    malformed.header_rows = int(form.header)
     with _opened(file, form, malformed, convert) as reader:
-        schema, batches = reader.schema, []
         for batch in reader:
-            batches.append(batch)
+            yield pa.Table.from_batches([batch])
             on_bytes(min(batch.nbytes, file.size_bytes))
-    return pa.Table.from_batches(batches, schema), malformed
 
 
 @contextmanager

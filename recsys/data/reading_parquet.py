@@ -1,6 +1,6 @@
 """Reading Parquet: each file by its own schema, so that parts may differ."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -9,19 +9,24 @@ from pyarrow import parquet
 from recsys.data.sources import SourceFile
 from recsys.foundations import DataError
 
+_ROWS_AT_ONCE = 2**18
+_BUFFER_BYTES = 2**20
 
-def parquet_columns(file: SourceFile) -> list[str]:
-    """Give the names of the columns of a Parquet file.
+
+def parquet_schema(file: SourceFile) -> pa.Schema:
+    """Give the names and types of the columns of a Parquet file.
 
     Raises:
         DataError: It is not a Parquet file.
     """
     with _opened(file) as opened:
-        return list(opened.schema_arrow.names)
+        return opened.schema_arrow
 
 
-def read_parquet(file: SourceFile, columns: list[str], on_bytes: Callable[[int], None]) -> pa.Table:
-    """Read columns of a Parquet file, in its types, row group by row group.
+def parquet_batches(
+    file: SourceFile, columns: Sequence[str], on_bytes: Callable[[int], None]
+) -> Iterator[pa.Table]:
+    """Read columns of a Parquet file, in its types, a part of a row group at a time.
 
     Args:
         file: The file.
@@ -31,14 +36,13 @@ def read_parquet(file: SourceFile, columns: list[str], on_bytes: Callable[[int],
     Raises:
         DataError: It is not a Parquet file, or it is damaged.
     """
+    names = list(columns)
     with _opened(file) as opened:
         total = max(opened.metadata.num_rows, 1)
-        groups = [opened.schema_arrow.empty_table().select(columns)]
-        for number in range(opened.num_row_groups):
-            group = opened.read_row_group(number, columns=columns).select(columns)
-            groups.append(group)
-            on_bytes(file.size_bytes * group.num_rows // total)
-    return pa.concat_tables(groups)
+        for group in range(opened.num_row_groups):  # of several at once Arrow keeps dictionaries
+            for batch in opened.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=names):
+                yield pa.Table.from_batches([batch]).select(names)
+                on_bytes(file.size_bytes * batch.num_rows // total)
 
 
 @contextmanager
@@ -47,7 +51,8 @@ def _opened(file: SourceFile) -> Iterator[parquet.ParquetFile]:
     try:
         with (
             file.filesystem.open_input_file(file.path) as stream,
-            parquet.ParquetFile(stream) as opened,
+            # A buffer makes Arrow read a column of a row group page by page, not at once.
+            parquet.ParquetFile(stream, buffer_size=_BUFFER_BYTES) as opened,
         ):
             yield opened
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:

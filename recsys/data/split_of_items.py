@@ -15,7 +15,7 @@ def hold_items_out(
     """Hold items that have events and stand in the table of items out, with all their events.
 
     Args:
-        log: In input order.
+        log: Any.
         settings: The shares, each of those items.
         seed: Of the draw of the items.
         table_ids: Ids of the table of items, or None.
@@ -28,13 +28,16 @@ def hold_items_out(
             "`split.rule` must not be cold_items where there is no table of items: an item that "
             "is held out is known by its features alone."
         )
-    has_events = np.bincount(log.items, minlength=len(log.item_ids)) > 0
-    listed = np.asarray(pc.is_in(log.item_ids, value_set=table_ids))
-    items = make_numpy_generator(seed, "split").permutation(np.flatnonzero(has_events & listed))
+    listed = np.asarray(pc.is_in(log.item_ids.texts, value_set=table_ids))
+    possible = (log.item_counts > 0) & listed
+    rising = log.item_ids.order  # the draw depends on the ids, not on their codes
+    items = make_numpy_generator(seed, "split").permutation(rising[possible[rising]])
     num_test = round(settings.test_share * len(items))
     num_validation = round(settings.validation_share * len(items))
     part_of_item = np.zeros(len(log.item_ids), np.int8)
     part_of_item[items[:num_test]] = TEST
     part_of_item[items[num_test : num_test + num_validation]] = VALIDATION
+    blocks = log.blocks("item", what="splitting")
+    values = (part_of_item[block.columns["item"]] for block in blocks)
     held_out = {"validation": num_validation, "test": num_test}
-    return Split("cold_items", part_of_item[log.items], held_out=held_out)
+    return Split("cold_items", log.new_column("split", np.int8, values), held_out=held_out)

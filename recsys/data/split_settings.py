@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from recsys.data.coded_log import PARTS
+from recsys.data.column_file import ColumnFile
 from recsys.foundations import ConfigError
 
 RULES = (
@@ -79,14 +77,14 @@ class Split:
 
     Attributes:
         rule: What was applied; never "auto".
-        parts: [M], int8, a position in PARTS.
+        parts: [M], int8, a position in PARTS, for each row of the log.
         validation_from: temporal: the first moment of validation, in microseconds (UTC).
         test_from: temporal: likewise of the test.
         held_out: cold_items: part -> number of items that are held out for it.
     """
 
     rule: str
-    parts: NDArray[np.int8]
+    parts: ColumnFile
     validation_from: int | None = None
     test_from: int | None = None
     held_out: dict[str, int] = field(default_factory=dict)

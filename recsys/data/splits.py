@@ -6,8 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recsys.data.coded_log import CodedLog
+from recsys.data.coded_log import Block, CodedLog
+from recsys.data.column_file import ColumnFile
+from recsys.data.input_order import InputOrder
 from recsys.data.moments import format_moment
+from recsys.data.part_counts import PartCounts, count_parts
 from recsys.data.split_by_time import split_by_time
 from recsys.data.split_of_items import hold_items_out
 from recsys.data.split_of_users import folded_by, hold_users_out
@@ -24,11 +27,11 @@ def split_log(
     settings: SplitSettings,
     seed: int,
     table_ids: pa.LargeStringArray | None = None,
-) -> Split:
-    """Split a log.
+) -> tuple[Split, PartCounts]:
+    """Split a log, and count what each part has.
 
     Args:
-        log: In input order.
+        log: After the filters; with the column `row` where `needs_input_order` says so.
         clock: "time", "order" or "none".
         settings: The rule.
         seed: Of the random draws of users, items or interactions.
@@ -36,9 +39,9 @@ def split_log(
 
     Raises:
         ConfigError: The rule needs what the log lacks.
-        DataError: Nothing is left to train on.
+        DataError: There are too few users to hold out, or nothing is left to train on.
     """
-    rule = settings.rule if settings.rule != "auto" else _AUTO[clock]
+    rule = _rule(clock, settings)
     match rule:
         case "temporal":
             split = split_by_time(log, clock, settings)
@@ -49,12 +52,21 @@ def split_log(
         case "cold_items":
             split = hold_items_out(log, settings, seed, table_ids)
         case "random":
-            split = Split(rule, _split_at_random(len(log), settings, seed))
+            split = Split(rule, _split_at_random(log, settings, seed))
         case _:
             split = Split(rule, _take_given(log))
-    if not (split.parts == TRAIN).any():
+    counts = count_parts(log, split.parts)
+    if not counts.rows[TRAIN]:
         raise DataError(f"The split {rule} leaves no interaction to train on.")
-    return split
+    return split, counts
+
+
+def needs_input_order(clock: str, settings: SplitSettings) -> bool:
+    """Tell whether a split depends on the order of the rows beyond that within a user."""
+    rule = _rule(clock, settings)
+    return rule == "random" or (
+        rule == "strong_generalization" and folded_by(settings, clock) == "random"
+    )
 
 
 def describe_split(split: Split, settings: SplitSettings, clock: str) -> dict[str, Any]:
@@ -73,28 +85,33 @@ def describe_split(split: Split, settings: SplitSettings, clock: str) -> dict[st
     return plain
 
 
-def _take_given(log: CodedLog) -> NDArray[np.int8]:
-    if log.parts is None:
+def _rule(clock: str, settings: SplitSettings) -> str:
+    return settings.rule if settings.rule != "auto" else _AUTO[clock]
+
+
+def _take_given(log: CodedLog) -> ColumnFile:
+    if not log.has("part"):
         raise ConfigError("`split.rule` must not be given where the parts are not read apart.")
-    return log.parts
+    return log.columns["part"]
 
 
-def _leave_last_out(log: CodedLog) -> NDArray[np.int8]:
-    order = log.order(log.users)
-    counts = np.bincount(log.users)
-    counts = counts[counts > 0]
-    ends = np.cumsum(counts)
-    parts = np.zeros(len(log), np.int8)
-    parts[order[ends[counts >= 2] - 1]] = TEST
-    parts[order[ends[counts >= 3] - 2]] = VALIDATION
+def _leave_last_out(log: CodedLog) -> ColumnFile:
+    blocks = log.blocks(what="splitting")
+    return log.new_column("split", np.int8, map(_last_of_each, blocks))
+
+
+def _last_of_each(block: Block) -> NDArray[np.int8]:
+    parts, ends = np.zeros(len(block), np.int8), np.cumsum(block.counts)
+    parts[ends[block.counts >= 2] - 1] = TEST
+    parts[ends[block.counts >= 3] - 2] = VALIDATION
     return parts
 
 
-def _split_at_random(num_rows: int, settings: SplitSettings, seed: int) -> NDArray[np.int8]:
-    order = make_numpy_generator(seed, "split").permutation(num_rows)
-    num_test = round(settings.test_share * num_rows)
-    num_validation = round(settings.validation_share * num_rows)
-    parts = np.zeros(num_rows, np.int8)
-    parts[order[:num_test]] = TEST
-    parts[order[num_test : num_test + num_validation]] = VALIDATION
-    return parts
+def _split_at_random(log: CodedLog, settings: SplitSettings, seed: int) -> ColumnFile:
+    sizes = {
+        TEST: round(settings.test_share * len(log)),
+        VALIDATION: round(settings.validation_share * len(log)),
+    }
+    part_of = InputOrder(log).draw_parts(make_numpy_generator(seed, "split"), sizes)
+    values = (part_of(block.columns["row"]) for block in log.blocks("row", what="splitting"))
+    return log.new_column("split", np.int8, values)

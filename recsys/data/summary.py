@@ -7,17 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.coded_log import PARTS, CodedLog
-from recsys.data.distinct import sorted_distinct
 from recsys.data.moments import format_moment
 
 
-def measure_log(log: CodedLog, clock: str, item_counts: NDArray[np.int64]) -> dict[str, Any]:
+def measure_log(
+    log: CodedLog, clock: str, item_counts: NDArray[np.int64], num_pairs: int
+) -> dict[str, Any]:
     """Measure density, time range and popularity skew.
 
     Args:
         log: After the filters.
         clock: "time", "order" or "none".
         item_counts: [candidates], training events.
+        num_pairs: Distinct pairs of user and item.
 
     Returns:
         `density`: distinct pairs / (users x items), of the log; `first_time` and `last_time` with
@@ -25,11 +27,9 @@ def measure_log(log: CodedLog, clock: str, item_counts: NDArray[np.int64]) -> di
         `top_1_percent_share` and `top_10_percent_share`: of the training events, those of the
         most frequent candidates (at least one).
     """
-    num_pairs = len(sorted_distinct(log.pairs))
     facts: dict[str, Any] = {"density": num_pairs / (log.num_users * log.num_items)}
-    if clock == "time" and log.timestamps is not None:
-        facts["first_time"] = format_moment(int(log.timestamps.min()))
-        facts["last_time"] = format_moment(int(log.timestamps.max()))
+    if clock == "time" and log.time_range is not None:
+        facts["first_time"], facts["last_time"] = map(format_moment, log.time_range)
     rising = np.sort(item_counts).astype(np.float64)
     total, places = rising.sum(), np.arange(1, len(rising) + 1)
     facts["gini"] = float((2 * places - len(rising) - 1) @ rising / (len(rising) * total))

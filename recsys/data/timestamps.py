@@ -4,7 +4,7 @@ Reading has two passes. `parse_times` turns one file's column into numbers and m
 deciding what the numbers mean; `resolve_times` decides that once, over all files, and checks it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,8 @@ class ParsedTimes:
         is_local: [N] bool; a moment as some clock showed it.
         is_null: [N] bool; rows in none of the four cannot be read.
         typed: Whether the file's column is of a date or time type.
+        one_unit: The unit in which every row is known to be a whole number and a date from 1971 to
+            2100; "" where that is not known.
     """
 
     whole: NDArray[np.int64]
@@ -43,6 +45,7 @@ class ParsedTimes:
     is_local: NDArray[np.bool_]
     is_null: NDArray[np.bool_]
     typed: bool = False
+    one_unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,23 @@ def parse_times(column: pa.ChunkedArray) -> ParsedTimes:
         return ParsedTimes(whole, fraction, nothing, zoned, there & ~zoned, null, typed=True)
     if pa.types.is_integer(kind) and kind != pa.uint64():
         whole = pc.fill_null(pc.cast(column, pa.int64()), 0).to_numpy()
-        return ParsedTimes(whole, np.zeros(len(column)), there, nothing, nothing, null)
+        unit = "" if column.null_count else _one_unit(whole)
+        return ParsedTimes(
+            whole, np.zeros(len(column)), there, nothing, nothing, null, one_unit=unit
+        )
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         whole, fraction = _split(pc.cast(column, pa.float64(), safe=False).to_numpy())
         return ParsedTimes(whole, fraction, there, nothing, nothing, null)
     empty = np.zeros(len(column), np.int64)
     return ParsedTimes(empty, np.zeros(len(column)), nothing, nothing, nothing, null)
+
+
+def _one_unit(whole: NDArray[np.int64]) -> str:
+    """Give the unit in which the least and the greatest number, and so all, are dates."""
+    if not len(whole):
+        return ""
+    unit = unit_that_fits(int(whole.min()))
+    return unit if unit == unit_that_fits(int(whole.max())) else ""
 
 
 def _split(numbers: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -119,19 +133,30 @@ def _parse_text(column: pa.ChunkedArray) -> ParsedTimes:
     return ParsedTimes(whole, fraction, is_number, is_zoned, is_local, null)
 
 
-def recognise_unit(columns: Sequence[ParsedTimes]) -> str:
+def count_by_unit(times: ParsedTimes) -> dict[str, int]:
+    """Count the numbers that are dates from 1971 to 2100, for each unit."""
+    if times.one_unit:
+        counts = dict.fromkeys(PER_SECOND, 0)
+        return counts | {times.one_unit: len(times.whole)}
+    return {
+        unit: int(np.count_nonzero(_plausible(times.whole, unit) & times.is_number))
+        for unit in PER_SECOND
+    }
+
+
+def recognise_unit(counts: Mapping[str, int], *, has_numbers: bool) -> str:
     """Give the unit of most numbers: the one in which they are dates from 1971 to 2100.
+
+    Args:
+        counts: As `count_by_unit` gives them, of all numbers.
+        has_numbers: Whether there is any number.
 
     Returns:
         "s", "ms", "us" or "ns"; "iso" where there are no numbers; "" where no unit makes a single
         one of them a date.
     """
-    if not any(column.is_number.any() for column in columns):
+    if not has_numbers:
         return "iso"
-    counts = {
-        unit: sum(int((_plausible(c.whole, unit) & c.is_number).sum()) for c in columns)
-        for unit in PER_SECOND
-    }
     best = max(counts, key=lambda unit: counts[unit])
     return best if counts[best] else ""
 
@@ -152,6 +177,10 @@ def resolve_times(times: ParsedTimes, *, unit: str, timezone: str, strict: bool)
         nothing = np.zeros(len(readable), bool)
         values = np.where(readable, times.whole, 0)
         return ResolvedTimes(values, times.is_null, ~readable & ~times.is_null, nothing)
+    if unit and unit == times.one_unit:
+        nothing = np.zeros(len(times.whole), bool)
+        values = _scale(times.whole, times.fraction, unit)
+        return ResolvedTimes(values, nothing, nothing, nothing)
     numbers = times.is_number & (unit != "iso")
     moments = times.is_zoned | times.is_local
     if strict and unit != "iso" and not times.typed:

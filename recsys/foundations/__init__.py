@@ -1,5 +1,6 @@
 """Errors, argument checks, seeding, atomic writes, threads, signals, progress, ragged lists."""
 
+from recsys.foundations.available_memory import available_memory
 from recsys.foundations.checks import (
     check_choice,
     check_count,
@@ -63,6 +64,7 @@ __all__ = [
     "atomic_file",
     "atomic_folder",
     "available_cores",
+    "available_memory",
     "canonical_json",
     "check_choice",
     "check_count",

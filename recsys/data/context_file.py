@@ -1,0 +1,63 @@
+"""The context columns of a log on disk, in input order, and mapped from there."""
+
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recsys.data.work_folder import WorkFolder
+
+
+class ContextFile:
+    """Takes batches of context columns; as a context manager it ends the file.
+
+    Args:
+        work: The folder for the file.
+        schema: Of the columns; without any nothing is written.
+    """
+
+    def __init__(self, work: WorkFolder, schema: pa.Schema) -> None:
+        self._work, self._schema = work, schema
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._end()
+        self._path = str(self._work.new_path("context"))
+        self._sink = pa.OSFile(self._path, "wb")
+        self._writer = pa.ipc.new_file(self._sink, self._schema)
+
+    def add(self, batch: pa.Table) -> None:
+        """Add rows; columns that are no context are left out."""
+        if self._schema.names and self._writer is not None:
+            columns = [_as(batch[field.name], field.type) for field in self._schema]
+            self._writer.write_table(pa.table(columns, schema=self._schema))
+
+    def map(self) -> pa.Table:
+        """Map all rows once the file has ended."""
+        with pa.memory_map(self._path) as source:
+            return pa.ipc.open_file(source).read_all()
+
+    def _end(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._sink.close()
+
+
+def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    return column if column.type == kind else pc.cast(column, kind)

@@ -1,0 +1,69 @@
+"""The folder beside the output that holds what does not fit in memory while a log is prepared."""
+
+import contextlib
+import errno
+import itertools
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from numpy.typing import DTypeLike
+
+from recsys.data.column_file import ColumnFile
+from recsys.foundations import DataError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class WorkFolder:
+    """Files for a while.
+
+    Args:
+        path: The folder, which is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._numbers = itertools.count()
+        self._columns: list[ColumnFile] = []
+
+    def new_path(self, name: str) -> Path:
+        """Give a path that no other file of the folder has."""
+        return self.path / f"{next(self._numbers)}-{name}"
+
+    def column(self, name: str, dtype: DTypeLike) -> ColumnFile:
+        """Make a column; the name is for people who look into the folder."""
+        column = ColumnFile(self.new_path(name), dtype)
+        self._columns.append(column)
+        return column
+
+    def close(self) -> None:
+        """Close all columns."""
+        for column in self._columns:
+            column.close()
+
+
+@contextlib.contextmanager
+def work_folder(output: Path) -> Iterator[WorkFolder]:
+    """Yield a new folder beside `output`; it is removed when the block ends, however it ends.
+
+    Raises:
+        DataError: The disk is full; also where the block itself fills it.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    path = output.parent / f".tmp-{uuid.uuid4().hex}-work"
+    path.mkdir()
+    folder = WorkFolder(path)
+    try:
+        yield folder
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise DataError(
+            f"The disk that holds {output.parent} is full: preparing a log takes there about "
+            "40 bytes an interaction for a while, and 32 to stay."
+        ) from error
+    finally:
+        folder.close()
+        shutil.rmtree(path, ignore_errors=True)
