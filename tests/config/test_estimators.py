@@ -126,6 +126,36 @@ def test_a_preset_trains_by_the_loss_of_its_name(
     torch.testing.assert_close(found, expected)
 
 
+SHARED: dict[str, dict[str, Any]] = {
+    "mixed": {},
+    "in_batch": {"loss": "in_batch"},
+    "in_batch_stream": {"loss.streams": ["in_batch", "memory"], "sampler": "bigram"},
+    "refined": {"loss": "sampled_softmax", "loss.log_q": "refined"},
+    "uncorrected": {"loss": "sampled_softmax", "loss.log_q": "none"},
+    "full_softmax": {"loss": "full_softmax", "loss.label_smoothing": 0.1},
+    "full_logistic": {"loss": "full_logistic"},
+    "negative_sampling": {"loss": "negative_sampling"},
+    "noise_contrastive": {"loss": "noise_contrastive"},
+    "sampled_logistic": {"loss": "sampled_logistic"},
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_products_are_rounded_where_that_is_set_and_a_batch_shares_them(
+    compose: Compose, dataset: PreparedDataset, name: str
+) -> None:
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        config: Any = compose(SHARED[name] | {"trainer.precision": precision})
+        torch.manual_seed(0)
+        model = build.build_model(config, dataset).eval()
+        objective = build_objective(config, dataset, model)
+        step = ModelStep(model, objective, dataset.users.features, make_generator(0, "draws"))
+        losses[precision], _ = step(next(build_batches(config, dataset).epoch(0)))
+    assert not torch.equal(losses["bfloat16"], losses["float32"])
+    torch.testing.assert_close(losses["bfloat16"], losses["float32"], rtol=0.02, atol=0.02)
+
+
 MODES = {
     "with_replacement": (12, 12),
     "per_query": (12, 12),

@@ -202,6 +202,32 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "model.user_tower.history.table=shared reads the vectors of item ids, which "
             "model.item_tower.use_id=false leaves out",
         ),
+        (
+            {"trainer.precision": "float16"},
+            "trainer.precision must be one of float32, bfloat16, tf32, got 'float16'.",
+        ),
+        (
+            {"loss": "bpr", "trainer.precision": "bfloat16"},
+            "trainer.precision=bfloat16 rounds the matrix products of a loss whose candidates all "
+            "queries of a batch share, but this loss has no sum over shared candidates: take "
+            "trainer.precision=float32.",
+        ),
+        (
+            {"loss": "importance_sampling", "trainer.precision": "bfloat16"},
+            "but this loss has no sum over shared candidates",
+        ),
+        (
+            {"loss.streams": ["in_batch", "hard"], "trainer.precision": "bfloat16"},
+            "but the candidates of the stream hard are each query's own",
+        ),
+        (
+            {"sampler.mode": "per_query", "trainer.precision": "bfloat16"},
+            "but the sampler draws for each query",
+        ),
+        (
+            {"loss": "noise_contrastive", "sampler": "bigram", "trainer.precision": "bfloat16"},
+            "but the sampler draws for each query",
+        ),
         ({"loss.log_q": "yes"}, "loss.log_q must be one of standard, refined, none, got 'yes'."),
         ({"loss.num_sampled": 0}, "loss.num_sampled must be at least 1, got 0."),
         (

@@ -327,6 +327,53 @@ def test_a_second_derivative_is_refused() -> None:
         torch.autograd.grad(losses.sum(), [inputs["queries"]], create_graph=True)
 
 
+@pytest.mark.gpu
+@every_loss
+@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
+def test_cuda_gives_what_the_cpu_gives_also_under_autocast(
+    name: str, product_dtype: torch.dtype | None
+) -> None:
+    exact = make_inputs(batch=300, candidates=5000, dim=16, rows=400)
+    inputs = {
+        key: value.detach().float().cuda() if value.is_floating_point() else value.cuda()
+        for key, value in exact.items()
+    }
+    inputs |= {key: inputs[key].requires_grad_() for key in LEAVES}
+    if name == "by_query":
+        pytest.skip("its query rows are made on the CPU")
+    wanted = LOSSES[name](exact)
+    with torch.autocast("cuda", dtype=torch.float16):
+        losses = LOSSES[name](inputs, product_dtype=product_dtype)
+    assert losses.dtype == torch.float32
+    tolerance = 1e-4 if product_dtype is None else 0.05
+    assert_close(losses.double().cpu(), wanted, rtol=tolerance, atol=tolerance)
+    expected = take_gradients((wanted * exact["weights"]).sum(), exact)
+    actual = take_gradients((losses * inputs["weights"]).sum(), inputs)
+    for one, other in zip(actual, expected, strict=True):
+        assert (one.double().cpu() - other).norm() < tolerance * other.norm()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", [sampled_softmax_loss, sampled_logistic_loss])
+def test_what_is_removed_on_cuda_gets_a_gradient_of_exactly_zero(
+    loss: Callable[..., Tensor],
+) -> None:
+    inputs = {
+        key: value.detach().float().cuda() if value.is_floating_point() else value.cuda()
+        for key, value in make_inputs().items()
+    }
+    inputs |= {key: inputs[key].requires_grad_() for key in LEAVES}
+    inputs["candidate_rows"][:] = 7
+    inputs["positive_rows"][:3], inputs["positive_rows"][3:] = 7, 8
+    mask = torch.ones(6, 9, dtype=torch.bool, device="cuda")
+    mask[3:, 2] = False
+    losses = corrected(inputs, loss, sampled_mask=mask)
+    gradients = dict(zip(LEAVES, take_gradients(losses.sum(), inputs), strict=True))
+    assert torch.equal(gradients["candidates"][2], torch.zeros(4, device="cuda"))
+    assert bool((gradients["candidates"][0] != 0).any())
+    assert all(bool(torch.isfinite(one).all()) for one in gradients.values())
+
+
 @every_loss
 def test_weights_of_another_number_of_losses_are_refused(name: str) -> None:
     inputs = make_inputs()

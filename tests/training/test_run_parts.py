@@ -16,6 +16,7 @@ from recsys.models import QueryInputs
 from recsys.tracking import NullTracker
 from recsys.training import (
     FitResult,
+    MatrixProducts,
     RunFolder,
     TrainingRun,
     Validator,
@@ -69,6 +70,32 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         ConfigError, match=r"trainer\.device is 'cuda', but this machine offers: mps, cpu"
     ):
         choose_device("cuda")
+
+
+def test_products_round_to_tf32_while_a_run_trains_on_cuda() -> None:
+    before = torch.get_float32_matmul_precision()
+    inside = {}
+    for precision in ("float32", "bfloat16", "tf32"):
+        with MatrixProducts(precision, torch.device("cuda")):
+            inside[precision] = torch.get_float32_matmul_precision()
+        assert torch.get_float32_matmul_precision() == before
+    assert inside == {"float32": before, "bfloat16": before, "tf32": "high"}
+
+
+def test_a_failed_run_leaves_products_as_they_were() -> None:
+    before = torch.get_float32_matmul_precision()
+    with (
+        pytest.raises(RuntimeError, match="stopped"),
+        MatrixProducts("tf32", torch.device("cuda")),
+    ):
+        raise RuntimeError("stopped")
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_tf32_is_refused_where_there_is_none() -> None:
+    MatrixProducts("bfloat16", torch.device("cpu"))
+    with pytest.raises(ConfigError, match="precision=tf32 is of products on cuda.*on cpu"):
+        MatrixProducts("tf32", torch.device("cpu"))
 
 
 def slow_scores(run: TrainingRun, dataset: PreparedDataset, k: int) -> tuple[float, float]:
