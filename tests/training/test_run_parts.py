@@ -94,7 +94,7 @@ def test_a_failed_run_leaves_products_as_they_were() -> None:
 
 def test_tf32_is_refused_where_there_is_none() -> None:
     MatrixProducts("bfloat16", torch.device("cpu"))
-    with pytest.raises(ConfigError, match="precision=tf32 is of products on cuda.*on cpu"):
+    with pytest.raises(ConfigError, match=r"precision=tf32 is of products on cuda.*on cpu"):
         MatrixProducts("tf32", torch.device("cpu"))
 
 
