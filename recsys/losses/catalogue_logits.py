@@ -44,7 +44,11 @@ class CatalogueLogits:
 
     def by_row(self, values: Tensor) -> Tensor:
         """Give what was computed once a query, [B], for each row of losses: [P]."""
-        return values if self.query_rows is None else values.index_select(0, self.query_rows)
+        if self.query_rows is None:
+            return values
+        # The gradient of a query is a sum over its rows, which may be thousands: in float64 it is
+        # what was expected, so that the sum over the catalogue need not be taken again.
+        return values.double().index_select(0, self.query_rows).to(values.dtype)
 
     def remove(self, own_rows: Tensor | None, considered: Tensor | None) -> RemovedPlaces:
         """Remove candidates [B, T] from their queries' sums, and what a mask [B, C] excludes."""

@@ -89,7 +89,7 @@ def full_softmax_loss(
         )  # [B]
         losses = logits.by_row(log_z)[:, None] - logits.positive_logits  # [P, T]
         if logits.positive_weights is None:
-            return losses.mean(dim=1)
+            return losses.squeeze(1) if losses.shape[1] == 1 else losses.mean(dim=1)
         return (losses * logits.positive_weights).sum(dim=1)
 
 

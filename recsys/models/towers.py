@@ -186,7 +186,8 @@ class Combine(nn.Module):
 
     def forward(self, pieces: list[Tensor]) -> Tensor:
         """Combine pieces of [B, D], or of [B, 1, D] and [B, M, D]: the widest of these shapes."""
-        shape = torch.broadcast_shapes(*(piece.shape for piece in pieces))
+        shapes = {piece.shape for piece in pieces}
+        shape = shapes.pop() if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
         if self.concat:
             combined = torch.cat([piece.expand(shape) for piece in pieces], dim=-1)
         else:

@@ -77,7 +77,7 @@ class TwoTower(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the parameters lie."""
-        return next(self.parameters()).device
+        return self.item_tower.rows.trained.device  # a walk over all parameters costs a step much
 
     @property
     def output_dim(self) -> int:

@@ -1,5 +1,6 @@
 """One update of the parameters, down the weighted mean of a batch's losses."""
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -33,7 +34,8 @@ def update(
         gradient_clip: Largest norm over all gradients; 0: none.
     """
     torch.autograd.backward(total / weight_sum.clamp(min=_TINY))
-    coalesce_gradients(model.parameters())
+    of_all = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
+    coalesce_gradients(itertools.chain.from_iterable(of_all))
     if gradient_clip > 0:
         clip_gradients(model.parameters(), gradient_clip)
     set_learning_rates(list(optimizers), rate_share)
