@@ -15,7 +15,7 @@ from recsys.benchmark.language_table import language_table, print_language
 from recsys.benchmark.loader import measure_loader
 from recsys.benchmark.loss import measure_loss
 from recsys.benchmark.markdown import write_markdown
-from recsys.benchmark.measure import time_alternately
+from recsys.benchmark.measure import Job, time_alternately
 from recsys.benchmark.measurement import Measurement
 from recsys.benchmark.memory import peak_bytes
 from recsys.benchmark.next_word_perplexity import PerplexityJudge, unigram_perplexity
@@ -33,7 +33,16 @@ from recsys.benchmark.result import (
 from recsys.benchmark.sampler import measure_sampler
 from recsys.benchmark.search import measure_search
 from recsys.benchmark.sentences import Sentences, read_sentences
-from recsys.benchmark.step import measure_step
+from recsys.benchmark.step import MERGED, STEP, StepPlan, measure_step
+from recsys.benchmark.step_floor import FloorStep
+from recsys.benchmark.step_inputs import (
+    StepInputs,
+    StepSize,
+    draw_for,
+    make_proposal,
+    make_step_batches,
+)
+from recsys.benchmark.step_naive import NaiveStep
 from recsys.benchmark.synthetic import make_events, zipf_counts
 from recsys.benchmark.table import benchmark_table, print_benchmarks
 from recsys.benchmark.train import Training, TrainPlan, measure_train
@@ -44,16 +53,21 @@ from recsys.benchmark.train_recall import RecallJudge
 from recsys.benchmark.train_result import RecallPoint, TrainResult, write_train
 
 __all__ = [
+    "MERGED",
+    "STEP",
     "BenchmarkOutcome",
     "BenchmarkResult",
     "EpochRecord",
     "EstimatorRun",
+    "FloorStep",
     "Growth",
+    "Job",
     "LanguageResult",
     "Learner",
     "MachineRates",
     "Measurement",
     "NaiveSettings",
+    "NaiveStep",
     "NaiveTraining",
     "NextWordData",
     "NextWords",
@@ -64,13 +78,19 @@ __all__ = [
     "RecallJudge",
     "RecallPoint",
     "Sentences",
+    "StepInputs",
+    "StepPlan",
+    "StepSize",
     "TrainPlan",
     "TrainResult",
     "Training",
     "benchmark_table",
+    "draw_for",
     "growth_of",
     "language_table",
     "make_events",
+    "make_proposal",
+    "make_step_batches",
     "matmul_rate",
     "measure_language",
     "measure_loader",

@@ -29,9 +29,12 @@ def _check_sizes(group: str, config: Any) -> None:
 
 @dataclass(kw_only=True)
 class StepBenchmarkConfig:
-    """A training step of the model group, with the optimizer group, on the mixed loss."""
+    """A training step of the model group, with the optimizer group, on shared draws."""
 
     catalogue_sizes: list[int] = MISSING
+    naive_sizes: list[int] = MISSING  # of them, those with the naive program
+    batch_sizes: list[int] = MISSING  # on the smallest catalogue
+    dims: list[int] = MISSING  # likewise
     num_users: int = MISSING
     batch_size: int = MISSING
     num_sampled: int = MISSING

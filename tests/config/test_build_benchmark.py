@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from recsys.benchmark import StepSize, make_step_batches
 from recsys.config import compose_config
-from recsys.config.build_benchmark import build_step, run_benchmarks
+from recsys.config.build_benchmark import run_benchmarks
+from recsys.config.build_step_benchmark import build_steps
 from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.foundations import ConfigError
 
@@ -22,23 +24,23 @@ HISTORY = "model.user_tower.history"
     ],
 )
 def test_a_step_of_any_encoder_runs(history: dict[str, Any]) -> None:
-    settings = {
-        "step.batch_size": 16,
-        "step.num_users": 100,
-        "step.num_sampled": 8,
-        f"{HISTORY}.length": 6,
-    }
+    settings = {"model": "two_tower", f"{HISTORY}.length": 6}
     config = compose_config("benchmark", BenchmarkConfig, settings | history)
-    take_step = build_step(config, 50)
-    take_step()
-    take_step()
+    size = StepSize(num_items=50, num_users=100, batch_size=16, num_sampled=8, dim=12)
+    batches = make_step_batches(size, history_length=6, seed=0)
+    for take_step in build_steps(config, size, batches).values():
+        take_step()
+        take_step()
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"model": "features"}, r"model\.item_tower\.use_id must be true: .*; got false\."),
-        ({f"{HISTORY}.encoder": "none"}, r"model\.user_tower\.use_id must be true, or .*"),
+        (
+            {"model": "two_tower", f"{HISTORY}.encoder": "none"},
+            r"model\.user_tower\.use_id must be true, or .*",
+        ),
         (
             {"model.item_tower.features": ["price"]},
             r"model\.item_tower\.features must be all or \[\]: .*; got \['price'\]\.",

@@ -18,6 +18,9 @@ TINY = {
     "rounds": 2,
     "model.embedding_dim": 4,
     "step.catalogue_sizes": [50, 20],
+    "step.naive_sizes": [20],
+    "step.batch_sizes": [4, 8],
+    "step.dims": [4],
     "step.num_users": 30,
     "step.batch_size": 8,
     "step.num_sampled": 6,
@@ -100,7 +103,16 @@ def test_measures_everything_that_is_compared(
         for name, one in results.items()
     }
     assert pairs == {
-        "step": [("50 items", "20 items")],
+        "step": [
+            ("step, 50 items", "step, 20 items"),
+            ("step, 50 items", "floor program, 50 items"),
+            ("step, 20 items", "floor program, 20 items"),
+            ("step, 20 items", "naive: all logits, dense Adam, 20 items"),
+            ("step, repeats merged, 50 items", "step, repeats merged, 20 items"),
+            ("step, repeats merged, 50 items", "floor program, 50 items"),
+            ("step, repeats merged, 20 items", "floor program, 20 items"),
+            ("step, repeats merged, 20 items", "naive: all logits, dense Adam, 20 items"),
+        ],
         "loss": LOSS_PAIRS,
         "sampler": [
             ("alias table", "searchsorted"),
@@ -126,7 +138,7 @@ def test_measures_everything_that_is_compared(
         for measurement in one["measurements"].values():
             assert len(measurement["seconds"]) == 2
             assert measurement["units_per_second"] > 0
-    assert results["step"]["measurements"]["50 items"]["units"] == 16
+    assert results["step"]["measurements"]["step, 50 items"]["units"] == 16
     loaded = results["loader"]["measurements"]
     assert loaded["batches with histories"]["units"] == 90  # three of the four batches are whole
     assert loaded["Parquet row groups, not shuffled"]["units"] == 100
@@ -151,7 +163,7 @@ def test_runs_the_one_that_is_named_with_other_groups(tmp_path: Path) -> None:
         ("name", "speed", "name must be one of all, step, loss, sampler, loader, search, read"),
         ("rounds", 0, "rounds must be at least 1"),
         ("step.catalogue_sizes", [], "step.catalogue_sizes must hold at least one number"),
-        ("loss.num_sampled", [0], r"loss\.num_sampled must be at least 1"),
+        ("loss.sizes", [0], r"loss\.sizes must be at least 1"),
         ("search.k", 0, "search.k must be at least 1"),
     ],
 )
