@@ -11,13 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
-from recsys.data import FeatureTable, Vocabulary
+from recsys.data import FeatureTable
 from recsys.evaluation import EvaluationQueries, known_to_model
-from recsys.foundations import DataError, Ragged
+from recsys.foundations import Ragged
 from recsys.metrics import distinct
-from recsys.serving.frames import Frame, as_arrow
+from recsys.serving.given_columns import GivenColumns
 from recsys.serving.given_histories import GivenHistories
-from recsys.serving.ids import as_ids
 from recsys.serving.lists import chosen, concatenated, with_empty_list
 
 
@@ -39,8 +38,8 @@ class KnownUsers:
         users: pa.LargeStringArray,
         *,
         histories: GivenHistories | None,
-        features: Frame | None,
-        context: Frame | None,
+        features: GivenColumns | None,
+        context: GivenColumns | None,
     ) -> EvaluationQueries:
         """Put together what is known of B users.
 
@@ -48,14 +47,11 @@ class KnownUsers:
             users: [B], ids; one that the bundle does not hold is no error.
             histories: Stand in place of the stored ones of the users that they hold; what both
                 hold counts as seen.
-            features: `user_id` and feature columns, in place of the stored features of its users.
-            context: `user_id` and context columns; missing for users without a row.
+            features: Stand in place of the stored features of the users that they hold.
+            context: Missing for users without a row.
 
         Returns:
             B queries that have chosen nothing yet.
-
-        Raises:
-            DataError: A table has no `user_id`, a user twice, or a column unknown to the model.
         """
         rows = self._bundle.users.vocabulary.rows(users)
         stored = self._stored.take(rows)  # row -1: the empty list
@@ -81,38 +77,18 @@ class KnownUsers:
         return queries.read_by(partial(known_to_model, self._bundle.model))
 
     def _features(
-        self, users: pa.LargeStringArray, rows: NDArray[np.int64], given: Frame | None
+        self, users: pa.LargeStringArray, rows: NDArray[np.int64], given: GivenColumns | None
     ) -> FeatureTable:
         stored = self._bundle.users.features.take(rows)
         if given is None:
             return stored
-        places, encoded = _encoded("features", given, stored, users)
-        return _overlaid(stored, encoded.take(places), places >= 0)
+        places = given.users.rows(users)
+        return _overlaid(stored, given.table.take(places), places >= 0)
 
-    def _context(self, users: pa.LargeStringArray, given: Frame | None) -> FeatureTable:
-        missing = FeatureTable.missing(self._bundle.context_schema, len(users))
+    def _context(self, users: pa.LargeStringArray, given: GivenColumns | None) -> FeatureTable:
         if given is None:
-            return missing
-        places, encoded = _encoded("context", given, missing, users)
-        return encoded.take(places)
-
-
-def _encoded(
-    what: str, given: Frame, like: FeatureTable, users: pa.LargeStringArray
-) -> tuple[NDArray[np.int64], FeatureTable]:
-    """Give each user's row in a caller's table, -1 where there is none, and its encoded rows."""
-    given = as_arrow(given)
-    if "user_id" not in given.column_names:
-        raise DataError(f"The table of {what} lacks a column 'user_id'.")
-    known = like.schema.names
-    unknown = [name for name in given.column_names if name not in ("user_id", *known)]
-    if unknown:
-        there = ", ".join(known) if known else "none"
-        raise DataError(
-            f"The table of {what} has the column {unknown[0]!r}; the model knows {there}."
-        )
-    places = Vocabulary.from_ids(as_ids(given["user_id"])).rows(users)
-    return places, like.schema.encode(given)
+            return FeatureTable.missing(self._bundle.context_schema, len(users))
+        return given.table.take(given.users.rows(users))
 
 
 def _overlaid(stored: FeatureTable, given: FeatureTable, there: NDArray[np.bool_]) -> FeatureTable:

@@ -17,6 +17,7 @@ from recsys.index import PopularityDial, Search, check_alpha, search_with_bonus
 from recsys.metrics import log_popularity
 from recsys.serving.answers import Answers, replace_hits, vector_table
 from recsys.serving.frames import Frame
+from recsys.serving.given_columns import GivenColumns
 from recsys.serving.given_histories import GivenHistories, Histories
 from recsys.serving.ids import Ids, as_ids
 from recsys.serving.item_filter import ItemFilter, make_filter, popular_hits
@@ -24,6 +25,7 @@ from recsys.serving.known_users import KnownUsers
 from recsys.serving.lists import concatenated, repeated
 
 USERS_AT_ONCE = 8192
+_ITEMS_AT_ONCE = 1 << 22  # of all users of a block; a row of the answer takes about 50 bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,15 @@ class UserRequest:
         check_alpha("popularity_alpha", self.popularity_alpha)
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What the caller of a request tells of users, as `KnownUsers.queries` takes it."""
+
+    histories: GivenHistories | None
+    features: GivenColumns | None
+    context: GivenColumns | None
+
+
 class UserLookup:
     """Answers for users.
 
@@ -82,38 +93,36 @@ class UserLookup:
     def recommend(self, users: Ids | None, request: UserRequest) -> Iterator[Answers]:
         """Answer users a block at a time; see `Lookup.recommend`."""
         given = self._given(request)
-        ids = self._ids(users, given)
+        ids = self._ids(users, given.histories)
         items = make_filter(self._bundle, exclude=request.exclude, allowed=request.allowed)
+        longest = min(request.k, self._bundle.num_items)
+        step = max(min(USERS_AT_ONCE, _ITEMS_AT_ONCE // max(longest, 1)), 1)
         with Progress("recommending", len(ids), "users") as progress:
-            for start in range(0, max(len(ids), 1), USERS_AT_ONCE):
-                block = ids.slice(start, USERS_AT_ONCE)
-                queries = self._users.queries(
-                    block, histories=given, features=request.features, context=request.context
-                )
+            for start in range(0, max(len(ids), 1), step):
+                block = ids.slice(start, step)
+                queries = self._users.queries(block, **vars(given))
                 yield self._answer(block, queries, request, items)
                 progress.advance(len(block))
 
     def embed(self, users: Ids | None, request: UserRequest) -> pa.Table:
         """Embed users; see `Lookup.embed_users`."""
         given = self._given(request)
-        ids = self._ids(users, given)
-        queries = self._users.queries(
-            ids, histories=given, features=request.features, context=request.context
-        )
+        ids = self._ids(users, given.histories)
+        queries = self._users.queries(ids, **vars(given))
         return vector_table("user_id", ids, embed_queries(self._bundle.model, queries))
 
     def query(self, user: str, request: UserRequest) -> EvaluationQueries:
         """Put together what is known of one user, as `recommend` does: one query."""
-        return self._users.queries(
-            as_ids([user]),
-            histories=self._given(request),
-            features=request.features,
-            context=request.context,
-        )
+        return self._users.queries(as_ids([user]), **vars(self._given(request)))
 
-    def _given(self, request: UserRequest) -> GivenHistories | None:
-        return (
-            None if request.histories is None else GivenHistories(request.histories, self._bundle)
+    def _given(self, request: UserRequest) -> "_Given":
+        """Read what the caller gives, once for all blocks."""
+        bundle, features, context = self._bundle, request.features, request.context
+        schema = bundle.users.features.schema
+        return _Given(
+            None if request.histories is None else GivenHistories(request.histories, bundle),
+            None if features is None else GivenColumns("features", features, schema),
+            None if context is None else GivenColumns("context", context, bundle.context_schema),
         )
 
     def _ids(self, users: Ids | None, given: GivenHistories | None) -> pa.LargeStringArray:

@@ -93,6 +93,27 @@ def test_a_user_gets_the_same_alone_and_among_others(make_bundle: MakeBundle) ->
         assert mine.equals(other)
 
 
+@pytest.mark.parametrize(("users", "rows"), [(4, 1000), (1000, 14)])
+def test_blocks_of_users_change_nothing_and_hold_few_rows(
+    make_bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch, users: int, rows: int
+) -> None:
+    plans = {"id": [f"u{user}" for user in range(30)], "plan": ["free", "paid", "paid"] * 10}
+    lookup = Lookup(make_bundle(make_rows(), users=plans, user_features=("plan",)))
+    request = UserRequest(
+        k=7,
+        features=pa.table({"user_id": ["u3", "u21", "new"], "plan": ["paid", "free", "free"]}),
+        histories={"u5": ["i1", "i2"], "u22": ["i3"], "new": ["i9", "i4"]},
+    )
+    asked = [*(f"u{user}" for user in range(30)), "new", "unheard of"]
+    (whole,) = lookup.recommend_blocks(asked, request)
+    monkeypatch.setattr("recsys.serving.user_lookup.USERS_AT_ONCE", users)
+    monkeypatch.setattr("recsys.serving.user_lookup._ITEMS_AT_ONCE", rows)
+    parts = list(lookup.recommend_blocks(asked, request))
+    assert len(parts) == (8 if users == 4 else 16)  # 32 users; 14 rows are two users
+    tables = [part.to_arrow("user_id", with_fallback=True) for part in parts]
+    assert pa.concat_tables(tables).equals(whole.to_arrow("user_id", with_fallback=True))
+
+
 def test_an_unknown_user_gets_popular_items_and_is_marked(make_bundle: MakeBundle) -> None:
     rows = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "z"), ("c", "x"), ("c", "y"), ("c", "z")]
     rows += [("d", "z"), ("d", "w"), ("e", "z")]  # x 3, y 2, z 4, w 1
