@@ -23,6 +23,7 @@ from recsys.losses.monte_carlo import monte_carlo_loss
 from recsys.losses.negative_sampling import negative_sampling_loss
 from recsys.losses.noise_contrastive import noise_contrastive_loss
 from recsys.losses.partition import PartitionEstimate, partition_estimate
+from recsys.losses.placed_embeddings import PlacedEmbeddings
 from recsys.losses.refined_softmax import (
     RefinedTerms,
     refined_softmax_loss,
@@ -37,6 +38,7 @@ __all__ = [
     "GrownRows",
     "GrownSample",
     "PartitionEstimate",
+    "PlacedEmbeddings",
     "RefinedTerms",
     "SampledEmbeddings",
     "bpr_loss",

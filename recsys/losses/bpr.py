@@ -35,7 +35,7 @@ def bpr_loss(
         query_embeddings: [B, D], float.
         positive_embeddings: [B, D]; row b is the candidate that query b chose. Or [B, T, D].
         sampled_embeddings: [S, D], shared by all queries of the batch; or [B, S, D]; or a pair, of
-            the first columns, [S1, D], and of the others, [B, S - S1, D].
+            the first columns, [S1, D], and of the others, [B, S - S1, D] or `PlacedEmbeddings`.
         positive_rows: [B] or [B, T], int64, in the catalogue.
         sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
         temperature: Divides the scores; above 0. A scalar tensor if it is learned.

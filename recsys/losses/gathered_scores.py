@@ -59,7 +59,8 @@ class _GatheredScores(torch.autograd.Function):
         for rows in _blocks(places, candidates):
             own = candidates.index_select(0, places[rows].flatten())
             own = own.reshape(*places[rows].shape, candidates.shape[1])  # [b, S, D]
-            scores[rows] = torch.bmm(own, queries[rows, :, None]).squeeze(2)
+            # A row from the left: from the right it would be read as a column, three times slower.
+            scores[rows] = torch.bmm(queries[rows, None], own.mT).squeeze(1)
         return scores
 
     @staticmethod

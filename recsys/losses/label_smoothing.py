@@ -89,7 +89,7 @@ def sampled_label_smoothing_term(
         query_embeddings: [B, D], float.
         positive_embeddings: [B, D].
         sampled_embeddings: [S, D], shared by all queries of the batch; or [B, S, D]; or a pair, of
-            the first columns, [S1, D], and of the others, [B, S - S1, D].
+            the first columns, [S1, D], and of the others, [B, S - S1, D] or `PlacedEmbeddings`.
         sampled_log_q: [S] or [B, S], natural log of the expected count in the sample.
         num_candidates: C.
         temperature: Divides the scores; above 0. A scalar tensor if it is learned.
@@ -133,8 +133,7 @@ def _mean_vectors(
         means = weights @ vectors
         if own_columns is None:
             return means
-        own = vectors.index_select(0, own_columns) * weights[own_columns, None]
-        return means - own
+        return means - vectors.index_select(0, own_columns) * weights[own_columns, None]
     if own_columns is not None:
         weights = weights.expand(len(own_columns), -1)
         weights = weights.scatter(1, own_columns[:, None], 0.0)
@@ -143,7 +142,10 @@ def _mean_vectors(
         return weights @ vectors if vectors.dim() == 2 else _sum_own(weights, vectors)
     shared, own = embeddings
     of_shared = weights[..., : len(shared)] @ core.widen(shared)
-    return of_shared + _sum_own(weights[..., len(shared) :], core.widen(own))
+    rest = weights[..., len(shared) :]
+    if isinstance(own, Tensor):
+        return of_shared + _sum_own(rest, core.widen(own))
+    return of_shared + own.widened().sum(rest.expand(own.places.shape))
 
 
 def _sum_own(weights: Tensor, vectors: Tensor) -> Tensor:

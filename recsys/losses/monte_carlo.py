@@ -91,8 +91,7 @@ def monte_carlo_loss(
 
 def _weigh(logits: SampleLogits, sampled_weights: Tensor | None) -> Tensor:
     """Compute the weighted sum of the sampled logits: [B]; -inf where none is left."""
-    batch = len(logits.queries)
-    shape = (batch, len(logits.shared) if logits.own is None else logits.own.shape[1])
+    shape = (len(logits.queries), logits.num_sampled)
     removed = logits.removed.find()  # [B, S]
     if removed is None:
         removed = torch.zeros(shape, dtype=torch.bool, device=logits.queries.device)
@@ -105,8 +104,10 @@ def _weigh(logits: SampleLogits, sampled_weights: Tensor | None) -> Tensor:
     # The mean candidate first: its score is the mean score, and [B, S] scores are never computed.
     if logits.own is None:
         pooled = weights @ logits.shared  # [B, D]
-    else:
+    elif isinstance(logits.own, Tensor):
         pooled = torch.bmm(weights[:, None], logits.own).squeeze(1)
+    else:
+        pooled = logits.own.sum(weights)
     means = (logits.queries * pooled).sum(dim=1)
     if logits.offsets is not None:
         means = means + (weights * logits.offsets).sum(dim=1)

@@ -134,7 +134,7 @@ def refined_softmax_terms(
         query_embeddings: [B, D], float.
         positive_embeddings: [B, D] or [B, T, D]; the candidates that query b chose.
         sampled_embeddings: [S, D], shared by all queries of the batch; or [B, S, D]; or a pair, of
-            the first columns, [S1, D], and of the others, [B, S - S1, D].
+            the first columns, [S1, D], and of the others, [B, S - S1, D] or `PlacedEmbeddings`.
         positive_rows: [B] or [B, T], int64, in the catalogue.
         sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
         positive_log_q: As `positive_rows`, natural log of the expected count in the sample.

@@ -13,13 +13,15 @@ from recsys.losses import softmax_core as core
 from recsys.losses.block_passes import Weigh
 from recsys.losses.expected_gradients import expect_weights
 from recsys.losses.log_partition import log_partition
+from recsys.losses.placed_embeddings import PlacedEmbeddings
 from recsys.losses.products import check_product_dtype
 from recsys.losses.removal import Removal
 from recsys.losses.removed_places import RemovedPlaces
 from recsys.losses.softplus_sum import softplus, softplus_sum
 
-# [S, D], shared by the queries; or [B, S, D]; or both: the first columns and the last ones.
-SampledEmbeddings = Tensor | tuple[Tensor, Tensor]
+# [S, D], shared by the queries; or [B, S, D]; or both: the first columns and the last ones, these
+# as copies or by their places.
+SampledEmbeddings = Tensor | tuple[Tensor, Tensor | PlacedEmbeddings]
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class SampleLogits:
         positive_weights: As `positive_logits`; 0 is padding. None: all count alike.
         queries: [B, D], same dtype; divided by the temperature.
         shared: [S1, D], same dtype; the first S1 candidates, those of every query.
-        own: [B, S2, D], same dtype; the last S2, each query's own. None: S2 is 0.
+        own: [B, S2, D], same dtype, or their places; the last S2, each query's own. None: S2 is 0.
         offsets: [S] or [B, S], same dtype, added to the sampled logits. None: nothing is.
         removed: Which sampled candidates leave which query's row.
         loss_weights: [B], what the losses will be weighed by. None: all alike.
@@ -42,17 +44,26 @@ class SampleLogits:
     positive_weights: Tensor | None
     queries: Tensor
     shared: Tensor
-    own: Tensor | None
+    own: Tensor | PlacedEmbeddings | None
     offsets: Tensor | None
     removed: RemovedPlaces
     loss_weights: Tensor | None
     product_dtype: torch.dtype | None
 
+    @property
+    def num_sampled(self) -> int:
+        """Give S."""
+        own = self.own.places if isinstance(self.own, PlacedEmbeddings) else self.own
+        return len(self.shared) + (0 if own is None else own.shape[1])
+
     def sampled_logits(self) -> Tensor:
         """Compute all sampled logits: [B, S], -inf for what leaves."""
         logits = self.queries @ self.shared.T
         if self.own is not None:
-            own_logits = torch.bmm(self.own, self.queries[:, :, None]).squeeze(2)
+            if isinstance(self.own, Tensor):
+                own_logits = torch.bmm(self.own, self.queries[:, :, None]).squeeze(2)
+            else:
+                own_logits = self.own.scores(self.queries)
             logits = torch.cat([logits, own_logits], dim=1) if len(self.shared) else own_logits
         if self.offsets is not None:
             logits = logits + self.offsets
@@ -153,7 +164,7 @@ def compute_sample_logits(
         query_embeddings,
         positive_embeddings=positive_embeddings,
         sampled_embeddings=shared,
-        **({} if own is None else {"sampled_embeddings[1]": own}),
+        **({} if own is None else {"sampled_embeddings[1]": _vectors_of(own)}),
     )
     check_integers("positive_rows", positive_rows)
     check_integers("sampled_rows", sampled_rows)
@@ -170,7 +181,7 @@ def compute_sample_logits(
         positive_weights,
         queries,
         core.widen(shared),
-        None if own is None else core.widen(own),
+        core.widen(own) if isinstance(own, Tensor) else own and own.widened(),
         core.combine_offsets(sampled_biases, sampled_log_q, temperature, queries.dtype),
         RemovedPlaces(removal, batch, sampled_rows.shape[-1]),
         loss_weights,
@@ -180,7 +191,7 @@ def compute_sample_logits(
 
 def _split(
     embeddings: SampledEmbeddings, batch: int, width: int, sampled_rows: Tensor
-) -> tuple[Tensor, Tensor | None]:
+) -> tuple[Tensor, Tensor | PlacedEmbeddings | None]:
     """Give the shared and the own candidates' embeddings: [S1, D] and [B, S2, D], or None."""
     if isinstance(embeddings, Tensor):
         check_shape("sampled_embeddings", embeddings, *sampled_rows.shape, width)
@@ -189,8 +200,16 @@ def _split(
         return embeddings.new_zeros(0, width), embeddings
     shared, own = embeddings
     check_shape("sampled_embeddings[0]", shared, None, width)
-    check_shape("sampled_embeddings[1]", own, batch, sampled_rows.shape[-1] - len(shared), width)
-    return shared, own if own.shape[1] else None
+    num_own = sampled_rows.shape[-1] - len(shared)
+    if isinstance(own, Tensor):
+        check_shape("sampled_embeddings[1]", own, batch, num_own, width)
+    else:
+        own.check("sampled_embeddings[1]", batch, num_own, width)
+    return shared, own if num_own else None
+
+
+def _vectors_of(own: Tensor | PlacedEmbeddings) -> Tensor:
+    return own if isinstance(own, Tensor) else own.vectors
 
 
 def _check_own_columns(own_columns: Tensor | None, batch: int, num_sampled: int) -> None:

@@ -47,7 +47,7 @@ def sampled_softmax_loss(
         query_embeddings: [B, D], float.
         positive_embeddings: [B, D]; row b is the candidate that query b chose. Or [B, T, D].
         sampled_embeddings: [S, D], shared by all queries of the batch; or [B, S, D]; or a pair, of
-            the first columns, [S1, D], and of the others, [B, S - S1, D].
+            the first columns, [S1, D], and of the others, [B, S - S1, D] or `PlacedEmbeddings`.
         positive_rows: [B] or [B, T], int64, in the catalogue.
         sampled_rows: [S] or [B, S], int64, in the catalogue; repeats are allowed and stay.
         positive_log_q: [B] or [B, T], natural log of the positive's expected count in the sample.

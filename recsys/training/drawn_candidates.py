@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from recsys.data import FeatureTable, TrainingBatch
-from recsys.losses import SampledEmbeddings
+from recsys.losses import PlacedEmbeddings, SampledEmbeddings
 from recsys.models import GroupedRows, TwoTower
 from recsys.sampling import Draw, DrawRequest, StoredVectors
 
@@ -39,7 +39,7 @@ class EmbeddedDraw:
     Attributes:
         positives: [B, E].
         sampled: Of every column: [S, E] where the queries share them all, else a pair: [S1, E] of
-            the columns that they share, [B, S - S1, E] of the others.
+            the columns that they share, and the places [B, S - S1] of the others.
         live: Likewise, without the columns that have stored vectors; those of `Draw.live`.
     """
 
@@ -69,13 +69,18 @@ def embed_drawn(
     if draw.stored is not None:
         is_live[draw.stored.columns] = False
     rows = [positive_rows, shared_rows[is_live]]
-    rows += [] if own_rows is None else [own_rows.flatten()]
-    embeddings = embed_rows(model, features, torch.cat(rows)).split([len(part) for part in rows])
-    positives, live = embeddings[0], embeddings[1]
-    shared = live if draw.stored is None else _insert(live, is_live, draw.stored)
+    sizes = [len(part) for part in rows]
     if own_rows is None:
+        positives, live = embed_rows(model, features, torch.cat(rows)).split(sizes)
+        shared = live if draw.stored is None else _insert(live, is_live, draw.stored)
         return EmbeddedDraw(positives, shared, live)
-    own = embeddings[2].reshape(*own_rows.shape, -1)
+    groups = GroupedRows.of(torch.cat([*rows, own_rows.flatten()]))
+    vectors = model.embed_candidates(groups.rows, features.take(groups.rows.numpy()))
+    places = groups.places().to(vectors.device)
+    first, rest = places.tensor_split([sum(sizes)])
+    positives, live = vectors.index_select(0, first).split(sizes)
+    shared = live if draw.stored is None else _insert(live, is_live, draw.stored)
+    own = PlacedEmbeddings(vectors, rest.reshape(own_rows.shape))
     return EmbeddedDraw(positives, (shared, own), (live, own))
 
 

@@ -164,7 +164,7 @@ def _detach(embeddings: SampledEmbeddings) -> SampledEmbeddings:
     if isinstance(embeddings, Tensor):
         return embeddings.detach()
     shared, own = embeddings
-    return shared.detach(), own.detach()
+    return shared.detach(), own.detach() if isinstance(own, Tensor) else own.detached()
 
 
 def _join_gradients(of_queries: Tensor, of_candidates: Tensor) -> Tensor:

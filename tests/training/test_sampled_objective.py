@@ -100,6 +100,7 @@ def all_vectors(terms: SampledTerms) -> Tensor:
     if isinstance(embeddings, Tensor):
         return embeddings.detach().expand(3, size, 5)
     shared, own = embeddings
+    own = own if isinstance(own, Tensor) else own.vectors[own.places]
     return torch.cat([shared.expand(3, *shared.shape), own], dim=1).detach()
 
 
