@@ -35,7 +35,7 @@ class Entities:
 
 @dataclass(frozen=True)
 class PreparedDataset:
-    """A prepared data set in memory.
+    """A prepared data set: users and items in memory, the events mapped from their files.
 
     Attributes:
         path: Its folder.
