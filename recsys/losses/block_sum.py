@@ -74,7 +74,7 @@ class _BlockSum(torch.autograd.Function):
         of_queries = None
         if ahead:
             expected, of_queries, *of_others = ahead
-            factor = _common_factor(gradient, expected) if any(needs_others) else None
+            factor = common_factor(gradient, expected) if any(needs_others) else None
             if factor is not None or not any(needs_others):
                 return *Gradients(of_queries, *of_others).scaled(gradient, factor), None
             needs_queries = False  # theirs holds whatever the weights
@@ -87,7 +87,7 @@ class _BlockSum(torch.autograd.Function):
         return *gradients.scaled(gradient, None), None
 
 
-def _common_factor(gradient: Tensor, expected: Tensor) -> Tensor | None:
+def common_factor(gradient: Tensor, expected: Tensor) -> Tensor | None:
     """Find c where the gradient is ``c * expected``, up to rounding; None where there is none."""
     most = expected.abs().amax().double()
     if not most > 0:

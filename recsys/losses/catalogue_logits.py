@@ -4,6 +4,7 @@ Dimensions: B queries, T positives a query, C candidates in the catalogue, D emb
 of losses: B of them, or one for each positive of any query.
 """
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -23,17 +24,15 @@ class CatalogueLogits:
     """The positives' logits, and what a blocked sum over the catalogue needs.
 
     Attributes:
-        positive_logits: [P, T], float32 or wider.
         positive_rows: [P, T], int64.
         positive_weights: [P, T]; 0 is padding. None: all count alike.
-        queries: [B, D], same dtype; divided by the temperature.
+        queries: [B, D], float32 or wider; divided by the temperature.
         catalogue: [C, D], same dtype.
         offsets: [C], same dtype, added to the logits. None: nothing is.
         query_rows: [P], int64, the query of each row; None: P = B, and row b is of query b.
         loss_weights: [P], what the losses will be weighed by. None: all alike.
     """
 
-    positive_logits: Tensor
     positive_rows: Tensor
     positive_weights: Tensor | None
     queries: Tensor
@@ -41,6 +40,16 @@ class CatalogueLogits:
     offsets: Tensor | None
     query_rows: Tensor | None
     loss_weights: Tensor | None
+
+    @functools.cached_property
+    def positive_logits(self) -> Tensor:
+        """Give the positives' logits: [P, T], of the dtype of the queries."""
+        if self.query_rows is None:
+            scores = core.score_positives(self.queries, self.catalogue[self.positive_rows])
+        else:
+            rows = self.positive_rows.squeeze(1)
+            scores = paired_scores(self.queries, self.catalogue, self.query_rows, rows)[:, None]
+        return scores if self.offsets is None else scores + self.offsets[self.positive_rows]
 
     def by_row(self, values: Tensor) -> Tensor:
         """Give what was computed once a query, [B], for each row of losses: [P]."""
@@ -78,7 +87,7 @@ class CatalogueLogits:
         if self.query_rows is None:
             return values
         if values is None:
-            values = self.positive_logits.new_ones(len(self.query_rows))
+            values = self.queries.new_ones(len(self.query_rows))
         sums = values.new_zeros(len(self.queries))
         return sums.index_add(0, self.query_rows, values)
 
@@ -124,21 +133,8 @@ def compute_catalogue_logits(
     queries = core.scale_queries(query_embeddings, temperature)  # [B, D]
     catalogue = core.widen(catalogue_embeddings)
     offsets = core.combine_offsets(catalogue_biases, None, temperature, queries.dtype)  # [C]
-    positive_logits = _score_positives(queries, catalogue, rows, query_rows)  # [P, T]
-    if offsets is not None:
-        positive_logits = positive_logits + offsets[rows]
     check_product_dtype(product_dtype, queries, shared=True)
-    return CatalogueLogits(
-        positive_logits, rows, weights, queries, catalogue, offsets, query_rows, loss_weights
-    )
-
-
-def _score_positives(
-    queries: Tensor, catalogue: Tensor, rows: Tensor, query_rows: Tensor | None
-) -> Tensor:
-    if query_rows is None:
-        return core.score_positives(queries, catalogue[rows])
-    return paired_scores(queries, catalogue, query_rows, rows.squeeze(1))[:, None]
+    return CatalogueLogits(rows, weights, queries, catalogue, offsets, query_rows, loss_weights)
 
 
 def _check_query_rows(

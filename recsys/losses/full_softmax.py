@@ -7,8 +7,10 @@ embedding width.
 import torch
 from torch import Tensor
 
+from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.catalogue_logits import CatalogueLogits, compute_catalogue_logits
 from recsys.losses.expected_gradients import expect_weights, total_weights
+from recsys.losses.grouped_softmax import grouped_softmax
 from recsys.losses.log_partition import log_partition
 from recsys.losses.removed_places import RemovedPlaces
 
@@ -77,6 +79,17 @@ def full_softmax_loss(
             loss_weights=loss_weights,
             product_dtype=product_dtype,
         )
+        blocks = logits.blocks(row_block_size, catalogue_block_size)
+        if logits.query_rows is not None and _is_one_pass(logits, blocks, product_dtype):
+            return grouped_softmax(
+                logits.queries,
+                logits.catalogue,
+                logits.offsets,
+                query_rows=logits.query_rows,
+                positive_rows=logits.positive_rows.squeeze(1),
+                loss_weights=loss_weights,
+                blocks=blocks,
+            )
         weights = total_weights(logits.positive_logits, logits.positive_weights, loss_weights)
         log_z = log_partition(
             logits.queries,
@@ -84,13 +97,34 @@ def full_softmax_loss(
             logits.offsets,
             None if catalogue_mask is None else _remove_masked(logits, catalogue_mask),
             weigh=expect_weights(logits.sum_by_query(weights)),
-            blocks=logits.blocks(row_block_size, catalogue_block_size),
+            blocks=blocks,
             product_dtype=product_dtype,
         )  # [B]
         losses = logits.by_row(log_z)[:, None] - logits.positive_logits  # [P, T]
         if logits.positive_weights is None:
             return losses.squeeze(1) if losses.shape[1] == 1 else losses.mean(dim=1)
         return (losses * logits.positive_weights).sum(dim=1)
+
+
+def _is_one_pass(
+    logits: CatalogueLogits, blocks: Blocks | None, product_dtype: torch.dtype | None
+) -> bool:
+    """Tell whether the loss of queries with several positives suits `grouped_softmax`.
+
+    It needs whole rows, a device that need not be waited for, and positives in the order of their
+    queries. Where products are rounded, the positives' part of the gradient must not be.
+    """
+    device, num_candidates = logits.queries.device, len(logits.catalogue)
+    blocks = blocks or choose_blocks(device, num_candidates)
+    query_rows, plain = logits.query_rows, logits.positive_weights is None and product_dtype is None
+    return (
+        query_rows is not None
+        and len(query_rows) > 0
+        and plain
+        and device.type == "cpu"
+        and blocks.num_columns >= num_candidates > 0
+        and bool((query_rows[1:] >= query_rows[:-1]).all())
+    )
 
 
 def _remove_masked(logits: CatalogueLogits, catalogue_mask: Tensor) -> RemovedPlaces:

@@ -29,11 +29,11 @@ def log_partition(
     Returns:
         [B]. -inf, with gradient 0, where no candidate is left.
     """
-    plan = Plan(_LogSumExp(), removed, blocks, product_dtype, weigh)
+    plan = Plan(LogSumExp(), removed, blocks, product_dtype, weigh)
     return block_sum(scaled_queries, candidate_embeddings, offsets, plan)
 
 
-class _LogSumExp:
+class LogSumExp:
     """The log of the summed exp."""
 
     def start(self, queries: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ def test_both_towers_are_trained_beside_the_naive_loop_and_the_peer(
 ) -> None:
     rates, recall = run_stage(tmp_path)
     measured = rates["measurements"]
-    # Of at most 2,000 pairs of 80 users the last two of each are held out, then a fifth of the users.
+    # Of at most 2,000 pairs the last two of each user are held out, then a fifth of the users.
     assert 0 < measured[HISTORY]["units"] <= 2000 - 2 * 80
     assert measured[NAIVE]["units"] == 2 * 256
     pairs = measured[HISTORY]["units"] + 2 * 80
