@@ -93,26 +93,31 @@ class _Window:
         inside = (user_rows >= self._first) & (user_rows < self._stop)
         if not inside.any():
             return
-        owners, columns = block.owners, block.columns
+        columns = block.columns
         if not inside.all():
             chosen = np.flatnonzero(np.repeat(inside, block.counts))
-            owners, parts = owners[chosen], parts[chosen]
+            parts = parts[chosen]
             columns = {name: column[chosen] for name, column in columns.items()}
-        present = np.bincount(parts, minlength=len(PARTS))
-        for part in np.flatnonzero(present).tolist():
-            mine = slice(None) if present[part] == len(parts) else np.flatnonzero(parts == part)
-            places = self._places(part, owners[mine], user_rows)
-            for name, column in self._values[part].items():
+        for part, values in self._values.items():
+            places = self._places(part, np.where(inside, user_rows, -1))
+            if not len(places):
+                continue
+            mine = slice(None) if len(places) == len(parts) else np.flatnonzero(parts == part)
+            for name, column in values.items():
                 column[places] = columns[name][mine]
 
-    def _places(
-        self, part: int, owners: NDArray[np.int64], user_rows: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Give where events stand in the window, whose users are positions in `user_rows`."""
+    def _places(self, part: int, user_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give where the events of users stand in the window, one user's after another's.
+
+        Args:
+            part: Of the events.
+            user_rows: Of the users; -1: has none here.
+        """
         offsets = self._parts[part].offsets
-        counts = np.bincount(owners, minlength=len(user_rows))
-        shifts = offsets[user_rows] - offsets[self._first] - (np.cumsum(counts) - counts)
-        places: NDArray[np.int64] = np.arange(len(owners)) + np.repeat(shifts, counts)
+        starts = offsets[user_rows]
+        counts = np.where(user_rows < 0, 0, offsets[user_rows + 1] - starts)
+        shifts = starts - offsets[self._first] - (np.cumsum(counts) - counts)
+        places: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(shifts, counts)
         return places
 
     def write(self) -> None:

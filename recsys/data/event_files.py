@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from recsys.data.events import Events
 from recsys.data.features import FeatureSchema
-from recsys.data.mapped_arrays import map_array, row_blocks, write_array
+from recsys.data.mapped_arrays import map_array, release_pages, row_blocks, write_array
 from recsys.data.mapped_features import map_features, write_features
 from recsys.foundations import FormatError
 
@@ -92,6 +92,9 @@ def _write_parquet(path: Path, events: Events, rows: slice) -> None:
             writer.write_table(
                 _table(events.slice(rows.start + block.start, rows.start + block.stop))
             )
+            for column in (events.users, events.items, events.timestamps, events.weights):
+                if column is not None:
+                    release_pages(column)
 
 
 def _table(events: Events) -> pa.Table:

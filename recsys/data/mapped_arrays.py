@@ -1,5 +1,6 @@
 """Arrays as plain files that are mapped, not read: memory holds the pages that are in use."""
 
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,19 @@ def write_array(path: Path, values: NDArray[Any], dtype: DTypeLike) -> None:
         )
         for rows in row_blocks(len(values)):
             file.write(np.ascontiguousarray(values[rows], kind).data)
+            release_pages(values)
+
+
+def release_pages(values: NDArray[Any]) -> None:
+    """Take the pages of an array that is mapped to be read out of the process's memory.
+
+    They are mapped again where they are needed. An array that is not mapped stays as it is.
+    """
+    base: Any = values
+    while base is not None and not isinstance(base, mmap.mmap):
+        base = getattr(base, "base", None)
+    if base is not None and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def map_array(path: Path, dtype: DTypeLike, *shape: int | None) -> NDArray[Any]:

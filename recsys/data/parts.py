@@ -15,7 +15,7 @@ from recsys.data.sources import SourceFile, find_sources
 from recsys.data.table_format import TableFormat
 from recsys.foundations import DataError, Progress
 
-_ROWS_AT_ONCE = 2**18
+_ROWS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)

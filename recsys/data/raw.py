@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from recsys.data.id_kinds import TEXT
 from recsys.foundations import DataError
 
-_ROWS_AT_ONCE = 2**18
+_ROWS_AT_ONCE = 2**17
 
 
 class ReadAgain(Exception):  # noqa: N818 - no error: what was read was read by a wrong guess

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from recsys.data.sources import SourceFile
 from recsys.foundations import DataError
 
-_ROWS_AT_ONCE = 2**18
+_ROWS_AT_ONCE = 2**17
 _BUFFER_BYTES = 2**20
 
 

@@ -22,6 +22,7 @@ from recsys.data.work_folder import WorkFolder
 from recsys.foundations import DataError
 
 _NUM_PARTITIONS = 256
+_ROWS_A_FLUSH = 2**17  # with all that is computed of them they fit the caches
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -45,7 +46,7 @@ class UserPartitions:
         work: The folder for the files.
         kind: Of the ids of users (see `id_kinds`).
         dtypes: Name -> type of each further column.
-        rows_at_once: Rows that are sorted and written together.
+        rows_at_once: The most rows that wait to be sorted and written together.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class UserPartitions:
     ) -> None:
         self._users = _TextSpill(work) if kind == TEXT else _NumberSpill(work)
         self._columns = {name: work.column(name, dtype) for name, dtype in dtypes.items()}
-        self._rows_at_once = rows_at_once
+        self._rows_a_flush = min(rows_at_once, _ROWS_A_FLUSH)
         self._bounds: list[NDArray[np.int64]] = []  # of each flush: [partitions + 1]
         self._num_flushed = 0
         self._forget_waiting()
@@ -70,7 +71,7 @@ class UserPartitions:
         """Add rows; every column has as many as there are users."""
         self._waiting.append((users, columns))
         self._num_waiting += len(users)
-        if self._num_waiting >= self._rows_at_once:
+        if self._num_waiting >= self._rows_a_flush:
             self._flush()
 
     def clear(self) -> None:
