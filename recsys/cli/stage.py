@@ -11,6 +11,7 @@ from recsys.cli.environment import set_thread_environment, variable
 from recsys.cli.help import help_without_schemas
 from recsys.cli.job import job_folder
 from recsys.cli.logs import configure_logging, remove_unused_folder
+from recsys.cli.malloc import keep_freed_memory
 from recsys.cli.report import complain, guarded, report
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Task = Callable[["DictConfig"], Any]
 _FULL_ERROR = "HYDRA_FULL_ERROR"
+_WITH_LARGE_TEMPORARIES = ("train", "evaluate", "diagnose")  # faster with `keep_freed_memory`
 
 
 def stage(config_name: str, *, config_path: str = "pkg://recsys.conf") -> Callable[[Task], Any]:
@@ -54,7 +56,7 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
 
     asked = os.environ.get(_FULL_ERROR)
     statuses: list[int] = []
-    job = _reporting_job(task, asked, statuses)
+    job = _reporting_job(task, asked, statuses, keeps=config_name in _WITH_LARGE_TEMPORARIES)
     sys.argv = [sys.argv[0], *_sorted_options(sys.argv[1:])]
     run = hydra.main(version_base="1.3", config_path=config_path, config_name=config_name)(job)
     with unwinding_on_signals(), warnings.catch_warnings():
@@ -75,8 +77,11 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
     return statuses[0] if statuses else 0
 
 
-def _reporting_job(task: Task, asked: str | None, statuses: list[int]) -> Task:
-    """Wrap the task: its errors are reported here, for Hydra adds lines to those it sees."""
+def _reporting_job(task: Task, asked: str | None, statuses: list[int], *, keeps: bool) -> Task:
+    """Wrap the task: its errors are reported here, for Hydra adds lines to those it sees.
+
+    Whether the process keeps freed memory is set here too, for a job may run in one of its own.
+    """
     launcher = os.getpid()
 
     @functools.wraps(task)
@@ -84,6 +89,8 @@ def _reporting_job(task: Task, asked: str | None, statuses: list[int]) -> Task:
         configure_logging()
         with variable(_FULL_ERROR, asked):
             try:
+                if keeps:
+                    keep_freed_memory()
                 return task(tree)
             except Exception as error:
                 statuses.append(report(error, _job_name()))

@@ -1,6 +1,8 @@
 """One thread count for torch, BLAS, OpenMP (FAISS among it) and Arrow."""
 
+import math
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import threadpoolctl
@@ -8,6 +10,7 @@ import torch
 
 from recsys.foundations.checks import check_positive
 
+_CGROUP = Path("/sys/fs/cgroup")  # where a container sees its own limits
 _bound: int | None = None
 
 
@@ -35,5 +38,21 @@ def thread_bound() -> int | None:
 
 
 def available_cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Count the cores that this process may use: those it is bound to, within its quota."""
+    bound = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if bound else os.cpu_count() or 1
+    quota = _cpu_quota(_CGROUP)
+    return cores if quota is None else max(min(cores, math.ceil(quota)), 1)
+
+
+def _cpu_quota(folder: Path) -> float | None:
+    """Give the cores that a container's limit comes to; None: there is no limit."""
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            names = ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")
+            quota, period = ((folder / name).read_text().strip() for name in names)
+        return float(quota) / float(period) if quota not in ("max", "-1") else None
+    except (OSError, ValueError):
+        return None
