@@ -21,7 +21,7 @@ from recsys.benchmark.memory import peak_bytes
 from recsys.benchmark.next_word_perplexity import PerplexityJudge, unigram_perplexity
 from recsys.benchmark.next_words import NextWordData, NextWords, prepare_next_words
 from recsys.benchmark.outcome import BenchmarkOutcome
-from recsys.benchmark.read import measure_read
+from recsys.benchmark.prepare import measure_prepare
 from recsys.benchmark.resident_memory import process_peak, resident_peak
 from recsys.benchmark.result import (
     BenchmarkResult,
@@ -95,8 +95,8 @@ __all__ = [
     "measure_language",
     "measure_loader",
     "measure_loss",
+    "measure_prepare",
     "measure_rates",
-    "measure_read",
     "measure_sampler",
     "measure_search",
     "measure_step",

@@ -62,7 +62,7 @@ def process_peak(job: Callable[[], object]) -> int:
 def _measure_all(job: Callable[[], object], threads: int) -> int:
     set_threads(threads)
     job()
-    return _peak()
+    return peak_of_this_process()
 
 
 def _measure(job: Callable[..., object], prepare: Callable[[], object] | None, threads: int) -> int:
@@ -70,17 +70,17 @@ def _measure(job: Callable[..., object], prepare: Callable[[], object] | None, t
     given: tuple[Any, ...] = () if prepare is None else (prepare(),)
     before = _forget_peak()
     job(*given)
-    return max(_peak() - before, 0)
+    return max(peak_of_this_process() - before, 0)
 
 
 def _forget_peak() -> int:
     """Set the peak back to what is held now, where the system can, and give it in bytes."""
     with contextlib.suppress(OSError):  # then only what rises above the peak so far is seen
         _CLEAR.write_text("5")
-    return _peak()
+    return peak_of_this_process()
 
 
-def _peak() -> int:
+def peak_of_this_process() -> int:
     """Give the peak resident memory of this process, in bytes."""
     if _STATUS.exists():
         for line in _STATUS.read_text().splitlines():

@@ -5,8 +5,8 @@ from recsys.benchmark import (
     BenchmarkResult,
     measure_loader,
     measure_loss,
+    measure_prepare,
     measure_rates,
-    measure_read,
     measure_sampler,
     measure_search,
 )
@@ -50,4 +50,4 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
         case "search":
             return measure_search(**vars(config.search), rounds=rounds, seed=seed)
         case _:
-            return measure_read(**vars(config.read), rounds=rounds, seed=seed)
+            return measure_prepare(**vars(config.prepare), rounds=rounds, seed=seed)

@@ -10,9 +10,10 @@ from recsys.config.schema_language import LanguageBenchmarkConfig
 from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_stages import StageConfig
 from recsys.config.schema_train_benchmark import TrainBenchmarkConfig
+from recsys.data import LEAST_MEMORY_GB
 from recsys.foundations import ConfigError
 
-QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "read")  # of name=all
+QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "prepare")  # of name=all
 BENCHMARKS = (*QUICK_BENCHMARKS, "train", "language")
 
 
@@ -105,16 +106,21 @@ class SearchBenchmarkConfig:
 
 
 @dataclass(kw_only=True)
-class ReadBenchmarkConfig:
-    """Settings of recsys.benchmark.measure_read."""
+class PrepareBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_prepare."""
 
-    num_rows: int = MISSING
-    num_users: int = MISSING
-    num_items: int = MISSING
+    rows: int = MISSING
+    ids: str = MISSING
+    rows_a_user: int = MISSING  # in the mean, as the next
+    rows_an_item: int = MISSING
+    memory_gb: float = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check_sizes("read", self)
+        for key in ("rows", "rows_a_user", "rows_an_item"):
+            at_least(f"prepare.{key}", getattr(self, key), 1)
+        one_of("prepare.ids", self.ids, ("int", "string", "both"))
+        at_least("prepare.memory_gb", self.memory_gb, LEAST_MEMORY_GB)
 
 
 @dataclass(kw_only=True)
@@ -130,7 +136,7 @@ class BenchmarkConfig(StageConfig):
     sampler: SamplerBenchmarkConfig = MISSING
     loader: LoaderBenchmarkConfig = MISSING
     search: SearchBenchmarkConfig = MISSING
-    read: ReadBenchmarkConfig = MISSING
+    prepare: PrepareBenchmarkConfig = MISSING
     train: TrainBenchmarkConfig = MISSING
     language: LanguageBenchmarkConfig = MISSING
 

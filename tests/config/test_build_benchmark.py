@@ -57,8 +57,11 @@ def test_a_model_that_needs_features_is_refused_before_anything_is_measured(
     assert "made-up events without features" in str(error.value)
 
 
-def test_what_does_not_train_a_model_takes_any() -> None:
-    settings = {"name": "read", "model": "features", "rounds": 1}
-    settings |= {"read.num_rows": 200, "read.num_users": 20, "read.num_items": 30}
+def test_what_does_not_train_a_model_takes_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "recsys.benchmark.process_use.run_in_fresh_process", lambda job, keep_memory: job()
+    )
+    settings = {"name": "prepare", "model": "features", "rounds": 1}
+    settings |= {"prepare.rows": 200, "prepare.ids": "int"}
     outcome = run_benchmarks(compose_config("benchmark", BenchmarkConfig, settings))
     assert len(outcome.rates) == 1

@@ -44,9 +44,10 @@ TINY = {
     "search.k": 7,
     "search.num_queries": 5,
     "search.num_excluded": 3,
-    "read.num_rows": 200,
-    "read.num_users": 20,
-    "read.num_items": 30,
+    "prepare.rows": 500,
+    "prepare.rows_a_user": 5,
+    "prepare.rows_an_item": 10,
+    "prepare.memory_gb": 1,
 }
 
 
@@ -80,6 +81,14 @@ def count_tensors(job: Callable[..., object], *, prepare: Callable[[], object]) 
 def loss_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recsys.benchmark.loss.run_in_fresh_process", compute_here)
     monkeypatch.setattr("recsys.benchmark.loss.resident_peak", count_tensors)
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prepare logs here: a process for each takes seconds to start."""
+    monkeypatch.setattr(
+        "recsys.benchmark.process_use.run_in_fresh_process", lambda job, keep_memory: job()
+    )
 
 
 def run_stage(folder: Path, **settings: Any) -> dict[str, Any]:
@@ -132,7 +141,13 @@ def test_measures_everything_that_is_compared(
             ("exact search, each without its seen items", "exact search"),
             ("exact search", "product and topk"),  # of memory
         ],
-        "read": [("CSV", "CSV, bare"), ("Parquet", "Parquet, bare")],
+        "prepare": [
+            ("integer ids", "reference program"),
+            ("string ids", "reference program"),
+            ("string ids", "integer ids"),
+            ("integer ids", "reference program"),
+            ("string ids", "reference program"),
+        ],
     }
     for one in results.values():
         for measurement in one["measurements"].values():
@@ -160,7 +175,7 @@ def test_runs_the_one_that_is_named_with_other_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("name", "speed", "name must be one of all, step, loss, sampler, loader, search, read"),
+        ("name", "speed", "name must be one of all, step, loss, sampler, loader, search, prepare"),
         ("rounds", 0, "rounds must be at least 1"),
         ("step.catalogue_sizes", [], "step.catalogue_sizes must hold at least one number"),
         ("loss.sizes", [0], r"loss\.sizes must be at least 1"),
