@@ -74,7 +74,7 @@ def measure_search(
     return BenchmarkResult(
         "search",
         "top k of the whole catalogue; exact search scores anew in float64 and orders ties by row. "
-        "Memory: beside the vectors",
+        "Memory: beside the vectors. The dimension and k vary over the smallest catalogue",
         {
             "catalogue_sizes": sizes,
             "dim": dim,
@@ -90,9 +90,9 @@ def measure_search(
             memory_ratio(largest, EXACT, PLAIN),
         ),
         (
-            *_growth("catalogue size", by_size, f"D = {dim}, k = {k}"),
-            *_growth("dimension", by_dim, f"{sizes[0]:,} items, k = {k}"),
-            *_growth("k", by_k, f"{sizes[0]:,} items, D = {dim}"),
+            *_growth("catalogue size", by_size),
+            *_growth("dimension", by_dim),
+            *_growth("k", by_k),
         ),
     )
 
@@ -126,8 +126,8 @@ def _with_peaks(
     return {name: replace(one, peak_bytes=peaks.get(name)) for name, one in measured.items()}
 
 
-def _growth(axis: str, by_size: Mapping[int, Measured], group: str) -> list[Growth]:
+def _growth(axis: str, by_size: Mapping[int, Measured]) -> list[Growth]:
     return [
-        growth_of(name, axis, {size: some[name] for size, some in by_size.items()}, group=group)
+        growth_of(name, axis, {size: some[name] for size, some in by_size.items()})
         for name in _GROWING
     ]
