@@ -1,6 +1,5 @@
 """What a report states of the part it was made on."""
 
-
 from recsys.data import PreparedDataset
 from recsys.evaluation.candidates import RankedCandidates
 from recsys.evaluation.queries import EvaluationQueries, history_rule
