@@ -129,7 +129,11 @@ def history_config(config: BenchmarkConfig) -> TrainConfig:
 
 
 def profile_config(config: BenchmarkConfig) -> TrainConfig:
-    """Give the settings of the profile tower: experiment=general without its ridge part."""
+    """Give the settings of the profile tower: experiment=general without its ridge part.
+
+    Users and items share a table, which row-wise Adagrad trains: with that it learns in a quarter
+    of the epochs, without the ridge part to as good an end.
+    """
     sizes = config.train
     rating = {} if sizes.interactions is None else {"dataset.min_rating": sizes.min_rating}
     return _compose(
@@ -141,6 +145,9 @@ def profile_config(config: BenchmarkConfig) -> TrainConfig:
             "dataset.min_user_interactions": 5,
             "model.ridge.dim": 0,
             "model.embedding_dim": sizes.profile_dim,
+            "model.user_tower.history.table": "shared",
+            "model.user_tower.history.dropout": sizes.profile_dropout,
+            "optimizer": "rowwise_adagrad",
             "optimizer.learning_rate": sizes.profile_learning_rate,
             "trainer.batch_size": sizes.profile_batch_size,
             "trainer.epochs": sizes.profile_epochs,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import above, at_least
+from recsys.config.ranges import above, at_least, share
 from recsys.config.schema_data import PATH
 
 _SIZES = (
@@ -27,10 +27,11 @@ class TrainBenchmarkConfig:
     batch_size: int = MISSING
     num_sampled: int = MISSING  # shared by the batch
     naive_steps: int = MISSING  # a round
-    profile_dim: int = MISSING  # of the profile tower, as the next three
+    profile_dim: int = MISSING  # of the profile tower, as the next four
     profile_batch_size: int = MISSING  # users
     profile_epochs: int = MISSING  # at most, on the way to the peer's recall
     profile_learning_rate: float = MISSING
+    profile_dropout: float = MISSING  # of the items of a profile
     k: int = MISSING  # of the recall
     peer_factors: int = MISSING  # of implicit's iALS, as the next three
     peer_regularization: float = MISSING
@@ -43,3 +44,4 @@ class TrainBenchmarkConfig:
             at_least(f"train.{name}", getattr(self, name), 1)
         for name in ("profile_learning_rate", "peer_regularization", "peer_alpha"):
             above(f"train.{name}", getattr(self, name), 0)
+        share("train.profile_dropout", self.profile_dropout)

@@ -118,6 +118,7 @@ def test_a_log_of_the_users_own_is_trained_on_and_cut_at_the_rating(
     [
         ("train.num_sampled", 0, r"train\.num_sampled must be at least 1"),
         ("train.peer_alpha", 0.0, r"train\.peer_alpha must be above 0"),
+        ("train.profile_dropout", 1.0, r"train\.profile_dropout must be at least 0 and below 1"),
         ("train.profile_learning_rate", -1.0, r"train\.profile_learning_rate must be above 0"),
     ],
 )
