@@ -83,3 +83,20 @@ def test_gradients_of_two_lookups_add_up_row_by_row() -> None:
     assert table.grad is not None
     # The first sum stands in both rows of the second: 2 for each of its entries.
     assert table.grad.to_dense()[:, 0].tolist() == [3, 0, 5, 0, 4, 0]
+
+
+@pytest.mark.gpu
+def test_groups_and_gradients_on_cuda_are_those_of_the_cpu() -> None:
+    rows = torch.randint(50, (400,), generator=torch.Generator().manual_seed(0))
+    here, there = GroupedRows.of(rows), GroupedRows.of(rows.cuda())
+    for name in ("rows", "order", "starts"):
+        assert torch.equal(getattr(there, name).cpu(), getattr(here, name))
+    assert torch.equal(there.places().cpu(), here.places())
+    gradients = []
+    for device in ("cpu", "cuda"):
+        table = torch.ones(50, 4, device=device, requires_grad=True)
+        factors = torch.arange(400.0, device=device)[:, None]
+        torch.autograd.backward((look_up(table, rows.to(device)) * factors).sum())
+        assert table.grad is not None
+        gradients.append(table.grad.to_dense().cpu())
+    assert_close(gradients[1], gradients[0])
