@@ -7,6 +7,7 @@ embedding width.
 import torch
 from torch import Tensor
 
+from recsys.foundations import ArgumentError
 from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.catalogue_logits import CatalogueLogits, compute_catalogue_logits
 from recsys.losses.expected_gradients import expect_weights, total_weights
@@ -29,6 +30,7 @@ def full_softmax_loss(
     catalogue_block_size: int | None = None,
     loss_weights: Tensor | None = None,
     product_dtype: torch.dtype | None = None,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """Compute ``sum over t of weight_t * (log Z - logit of positive_t)``, Z over the catalogue.
 
@@ -57,6 +59,9 @@ def full_softmax_loss(
             [P] with `query_rows`. They change no result: with them the gradients can be computed
             along with the losses. None: 1 each.
         product_dtype: torch.bfloat16 rounds the factors of the matrix products to it. None: none.
+        label_smoothing: The part of each positive's target that goes to the whole catalogue, in
+            [0, 1); see `label_smoothing_term`. Above 0 neither with a mask nor with weights of
+            positives, and with several positives a query only by `query_rows`.
 
     Returns:
         [B], or [P] with `query_rows`, float32 or wider, in nats; not reduced.
@@ -64,8 +69,10 @@ def full_softmax_loss(
     Raises:
         ShapeError: Two arguments disagree in B, T, P, C or D.
         ArgumentError: `temperature` or a block size is not above 0, a row is none of the
-            catalogue or of the queries, or there are both a mask and `query_rows`.
+            catalogue or of the queries, there are both a mask and `query_rows`, or
+            `label_smoothing` is out of range, or does not go with the rest.
     """
+    _check_smoothing(label_smoothing, positive_rows, positive_weights, catalogue_mask)
     with torch.autocast(query_embeddings.device.type, enabled=False):
         logits = compute_catalogue_logits(
             query_embeddings,
@@ -89,6 +96,7 @@ def full_softmax_loss(
                 positive_rows=logits.positive_rows.squeeze(1),
                 loss_weights=loss_weights,
                 blocks=blocks,
+                smoothing=label_smoothing,
             )
         weights = total_weights(logits.positive_logits, logits.positive_weights, loss_weights)
         log_z = log_partition(
@@ -102,8 +110,33 @@ def full_softmax_loss(
         )  # [B]
         losses = logits.by_row(log_z)[:, None] - logits.positive_logits  # [P, T]
         if logits.positive_weights is None:
-            return losses.squeeze(1) if losses.shape[1] == 1 else losses.mean(dim=1)
+            losses = losses.squeeze(1) if losses.shape[1] == 1 else losses.mean(dim=1)
+            return losses if label_smoothing == 0 else losses + _smooth(logits, label_smoothing)
         return (losses * logits.positive_weights).sum(dim=1)
+
+
+def _check_smoothing(
+    smoothing: float,
+    positive_rows: Tensor,
+    positive_weights: Tensor | None,
+    catalogue_mask: Tensor | None,
+) -> None:
+    if not 0 <= smoothing < 1:
+        raise ArgumentError(f"`label_smoothing` must be at least 0 and below 1, got {smoothing}.")
+    plain = positive_rows.dim() == 1 and positive_weights is None and catalogue_mask is None
+    if smoothing > 0 and not plain:
+        raise ArgumentError(
+            f"`label_smoothing` must be 0 with a mask, weights or several columns of positives, "
+            f"got {smoothing}."
+        )
+
+
+def _smooth(logits: CatalogueLogits, smoothing: float) -> Tensor:
+    """Compute ``smoothing * (positive's logit - mean logit of the catalogue)``: [P]."""
+    means = logits.queries @ logits.catalogue.mean(dim=0)  # [B]
+    if logits.offsets is not None:
+        means = means + logits.offsets.mean()
+    return smoothing * (logits.positive_logits.squeeze(1) - logits.by_row(means))
 
 
 def _is_one_pass(

@@ -27,6 +27,7 @@ def grouped_softmax(
     positive_rows: Tensor,
     loss_weights: Tensor | None,
     blocks: Blocks | None,
+    smoothing: float = 0.0,
 ) -> Tensor:
     """Compute ``log Z - logit`` of each positive, Z of its query over the catalogue.
 
@@ -43,6 +44,7 @@ def grouped_softmax(
         positive_rows: [P], int64, in [0, C).
         loss_weights: [P], what the losses will be weighed by, up to a factor. None: all alike.
         blocks: Of whole rows. None: what is fast.
+        smoothing: The part of each positive's target that goes to the whole catalogue.
 
     Returns:
         [P], same dtype, in nats.
@@ -51,9 +53,8 @@ def grouped_softmax(
         loss_weights = scaled_queries.new_ones(len(query_rows))
     blocks = blocks or choose_blocks(scaled_queries.device, len(catalogue))
     starts = torch.searchsorted(query_rows, torch.arange(len(scaled_queries) + 1)).tolist()
-    plan = _Plan(
-        query_rows, positive_rows, starts, blocks, loss_weights.detach().to(scaled_queries.dtype)
-    )
+    weights = loss_weights.detach().to(scaled_queries.dtype)
+    plan = _Plan(query_rows, positive_rows, starts, blocks, weights, smoothing)
     losses = _GroupedSoftmax.apply(  # type: ignore[no-untyped-call]
         scaled_queries, catalogue, offsets, plan
     )
@@ -70,6 +71,7 @@ class _Plan:
         starts: B + 1 numbers; query b's positives stand from starts[b] to before starts[b + 1].
         blocks: Of whole rows.
         weights: [P], what the losses will be weighed by, up to a factor.
+        smoothing: The part of each target that goes to all candidates.
     """
 
     query_rows: Tensor
@@ -77,6 +79,7 @@ class _Plan:
     starts: list[int]
     blocks: Blocks
     weights: Tensor
+    smoothing: float
 
     def places(self, queries: slice, num_candidates: int) -> tuple[slice, Tensor, Tensor]:
         """Give a block's positives: which of the P, their rows in the block, and places in it."""
@@ -100,13 +103,18 @@ class _Plan:
         for rows, columns in self.blocks.over(len(queries), len(catalogue)):
             some, own, places = self.places(rows, len(catalogue))
             logits, _ = products.logits(rows, columns)  # [b, C]
-            picked = logits.view(-1).index_select(0, places)
+            target = logits.view(-1).index_select(0, places) * (1 - self.smoothing)  # [p]
+            if self.smoothing > 0:
+                target += self.smoothing * logits.mean(dim=1).index_select(0, own)
             log_z, slopes = kernel.reduce(logits, None)
-            losses[some] = log_z.index_select(0, own) - picked
+            losses[some] = log_z.index_select(0, own) - target
             if any(needed):
                 totals = log_z.new_zeros(len(log_z)).index_add_(0, own, weights[some])  # [b]
                 slopes.mul_(totals[:, None])
-                slopes.view(-1).index_add_(0, places, weights[some], alpha=-1)
+                if self.smoothing > 0:
+                    slopes.sub_(totals[:, None], alpha=self.smoothing / len(catalogue))
+                pull = self.smoothing - 1
+                slopes.view(-1).index_add_(0, places, weights[some], alpha=pull)
                 ones = torch.ones_like(totals)
                 gradients.add(products, slopes, (rows, columns), ones, ones)
             del logits, slopes  # before the next block is made

@@ -1,13 +1,19 @@
 """Softmax losses whose target is smoothed: a part of it goes to the whole catalogue."""
 
+from collections.abc import Callable
+from functools import partial
+
 from torch import Tensor
 
-from recsys.losses import label_smoothing_term, sampled_label_smoothing_term
+from recsys.losses import sampled_label_smoothing_term
 from recsys.training.objective import CatalogueLoss
 from recsys.training.sampled_losses import SampledLoss, SampledTerms
 
+SmoothableLoss = Callable[..., Tensor]
+"""A `CatalogueLoss` that takes `label_smoothing` too."""
 
-def smooth_catalogue_loss(loss: CatalogueLoss, smoothing: float) -> CatalogueLoss:
+
+def smooth_catalogue_loss(loss: SmoothableLoss, smoothing: float) -> CatalogueLoss:
     """Give a loss over the whole catalogue with a smoothed target.
 
     The catalogue is what the loss is given: over the trained candidates alone, the smoothed part of
@@ -17,36 +23,7 @@ def smooth_catalogue_loss(loss: CatalogueLoss, smoothing: float) -> CatalogueLos
         loss: `full_softmax_loss`.
         smoothing: The part of the target that goes to the catalogue, in [0, 1).
     """
-    if smoothing == 0:
-        return loss
-
-    def smoothed(
-        query_embeddings: Tensor,
-        catalogue_embeddings: Tensor,
-        *,
-        positive_rows: Tensor,
-        temperature: float | Tensor,
-        query_rows: Tensor | None,
-        loss_weights: Tensor | None,
-    ) -> Tensor:
-        losses = loss(
-            query_embeddings,
-            catalogue_embeddings,
-            positive_rows=positive_rows,
-            temperature=temperature,
-            query_rows=query_rows,
-            loss_weights=loss_weights,
-        )
-        return losses + label_smoothing_term(
-            query_embeddings,
-            catalogue_embeddings,
-            positive_rows=positive_rows,
-            temperature=temperature,
-            smoothing=smoothing,
-            query_rows=query_rows,
-        )
-
-    return smoothed
+    return partial(loss, label_smoothing=smoothing)
 
 
 def smooth_sampled_loss(loss: SampledLoss, smoothing: float, num_candidates: int) -> SampledLoss:

@@ -137,3 +137,57 @@ def test_no_gradient_is_made_where_none_is_needed() -> None:
     assert not losses.requires_grad
     plain = {"catalogue_biases": torch.zeros(7).double(), "temperature": torch.tensor(1.0).double()}
     assert_close(losses, write_out(inputs | plain), rtol=1e-10, atol=1e-12)
+
+
+SMOOTHED = pytest.mark.parametrize("smoothing", [0.1, 0.7])
+
+
+@SMOOTHED
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_smoothed_target_is_a_cross_entropy_with_soft_labels(
+    smoothing: float, announced: bool
+) -> None:
+    inputs = make_inputs(20)
+    leaves = leaves_of(inputs)
+    weights = torch.linspace(0.5, 2, 20, dtype=torch.float64)
+    losses = full_softmax_loss(
+        **inputs, label_smoothing=smoothing, loss_weights=weights if announced else None
+    )
+    scores = inputs["query_embeddings"] @ inputs["catalogue_embeddings"].T
+    logits = (scores + inputs["catalogue_biases"]) / inputs["temperature"]
+    expected = torch.nn.functional.cross_entropy(
+        logits[inputs["query_rows"]],
+        inputs["positive_rows"],
+        label_smoothing=smoothing,
+        reduction="none",
+    )
+    assert_close(losses, expected, rtol=1e-10, atol=1e-12)
+    for actual, wanted in zip(
+        torch.autograd.grad((losses * weights).sum(), leaves),
+        torch.autograd.grad((expected * weights).sum(), leaves),
+        strict=True,
+    ):
+        assert_close(actual, wanted, rtol=1e-10, atol=1e-12)
+
+
+@SMOOTHED
+def test_smoothing_is_the_same_by_the_other_way(smoothing: float) -> None:
+    inputs = make_inputs(20)
+    whole = full_softmax_loss(**inputs, label_smoothing=smoothing)
+    parts = full_softmax_loss(**inputs, label_smoothing=smoothing, catalogue_block_size=2)
+    assert_close(whole, parts, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"label_smoothing": 1.0}, "`label_smoothing` must be at least 0 and below 1, got 1.0"),
+        (
+            {"label_smoothing": 0.1, "positive_weights": torch.ones(3).double()},
+            "`label_smoothing` must be 0 with a mask, weights or several columns",
+        ),
+    ],
+)
+def test_refuses_smoothing_that_has_no_meaning(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        full_softmax_loss(**make_inputs(3) | change)
