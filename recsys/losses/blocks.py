@@ -30,13 +30,13 @@ class Blocks:
 
 
 # Logits of a block of whole rows that stays in a core's caches; a matrix product needs some rows.
-_CACHED, _FEWEST_ROWS, _MOST_ROWS, _MOST_COLUMNS = 2**20, 64, 1024, 2**15
+_CACHED, _FEWEST_ROWS, _MOST_ROWS, _MOST_COLUMNS = 2**20, 128, 1024, 2**15
 _SPLIT = Blocks(num_rows=256, num_columns=4096)  # where rows are longer than that
 _ON_DEVICE = Blocks(num_rows=2048, num_columns=4096)  # a device likes few large kernels
 
 
 def choose_blocks(device: torch.device, num_candidates: int) -> Blocks:
-    """Choose blocks that the device works fast on: at most 8 MB of float32 logits, or 32 on a GPU.
+    """Choose blocks that the device works fast on: at most 16 MB of float32 logits, or 32 on a GPU.
 
     On a CPU they hold whole rows unless these are long: what is left of a softmax is then known
     before the next block, so that one pass over the blocks gives the sums and their gradients.

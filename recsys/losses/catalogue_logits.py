@@ -144,9 +144,7 @@ def _check_query_rows(
         return
     check_shape("query_rows", query_rows, num_positives)
     check_integers("query_rows", query_rows)
-    outside = query_rows[(query_rows < 0) | (query_rows >= batch)]
-    if len(outside):
-        raise ArgumentError(f"`query_rows` must be in [0, {batch}), got {int(outside[0])}.")
+    _check_range("query_rows", query_rows, batch)
     if catalogue_mask is not None:
         raise ArgumentError("`catalogue_mask` must be None with `query_rows`, got a mask.")
 
@@ -160,9 +158,14 @@ def _check_positives(rows: Tensor, weights: Tensor | None, num_candidates: int) 
     check_integers("positive_rows", rows)
     if weights is not None:
         rows = rows.masked_fill(weights == 0, 0)
-    outside = rows[(rows < 0) | (rows >= num_candidates)]
-    if len(outside):
-        raise ArgumentError(
-            f"`positive_rows` must be in [0, {num_candidates}), got {int(outside[0])}."
-        )
+    _check_range("positive_rows", rows, num_candidates)
     return rows.long()
+
+
+def _check_range(name: str, rows: Tensor, size: int) -> None:
+    """Check rows on the CPU; a GPU would have to be waited for."""
+    if rows.device.type != "cpu":
+        return
+    outside = rows[(rows < 0) | (rows >= size)]
+    if len(outside):
+        raise ArgumentError(f"`{name}` must be in [0, {size}), got {int(outside[0])}.")
