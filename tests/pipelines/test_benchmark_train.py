@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -82,35 +83,26 @@ def test_both_towers_are_trained_beside_the_naive_loop_and_the_peer(
     assert "implicit's recall@5 of" in out
 
 
-def test_without_the_peer_its_part_is_left_out_with_a_sentence(
+def test_without_the_peer_a_log_of_the_users_own_is_trained_on_and_cut_at_the_rating(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     missing = "it needs implicit: pip install 'recsys-retrieval[peers]'"
     monkeypatch.setattr(build_train_benchmark, "peer_is_missing", lambda: missing)
     caplog.set_level(logging.WARNING)
-    rates, recall = run_stage(tmp_path)
-    assert list(rates["measurements"]) == [HISTORY, NAIVE, PROFILE]
+    made = make_synthetic(num_users=60, num_items=30, num_interactions=1500, seed=0, num_clusters=3)
+    log = made.interactions.append_column("rating", pa.array([5, 1, 4] * 500))
+    file = tmp_path / "log.parquet"
+    pq.write_table(log, file)
+    rates, recall = run_stage(tmp_path, train__interactions=str(file), train__min_rating=4)
+    measured = rates["measurements"]
+    assert list(measured) == [HISTORY, NAIVE, PROFILE]
     assert recall["target"] is None
     assert f"implicit's iALS is left out: {missing}" in caplog.messages
-
-
-def test_a_log_of_the_users_own_is_trained_on_and_cut_at_the_rating(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build_train_benchmark, "peer_is_missing", lambda: "it is not there")
-    made = make_synthetic(num_users=60, num_items=30, num_interactions=1500, seed=0, num_clusters=3)
-    ratings = pa.array([5 if row % 3 else 1 for row in range(1500)])
-    pairs = made.interactions.group_by(["user_id", "item_id"]).aggregate([]).num_rows
-    file = tmp_path / "log.parquet"
-    pq.write_table(made.interactions.append_column("rating", ratings), file)
-    sizes = []
-    for rating in (None, 4):
-        settings = {"train__interactions": str(file), "train__min_rating": rating}
-        measured = run_stage(tmp_path / f"{rating}", **settings)[0]["measurements"]
-        sizes.append((measured[HISTORY]["units"], measured[PROFILE]["units"]))
-    assert sizes[0][0] == sizes[1][0] == pairs - 2 * 60
-    # Two in three rows; of the repeats of a pair one more often stays.
-    assert sizes[1][1] == pytest.approx(sizes[0][1] * 2 / 3, rel=0.25)
+    pairs = ["user_id", "item_id"]
+    num_pairs = log.group_by(pairs).aggregate([]).num_rows
+    assert measured[HISTORY]["units"] == num_pairs - 2 * 60  # the last two of each are held out
+    liked = log.filter(pc.field("rating") >= 4).group_by(pairs).aggregate([]).num_rows
+    assert measured[PROFILE]["units"] == pytest.approx(0.8 * liked, rel=0.1)  # a fifth is held out
 
 
 @pytest.mark.parametrize(
