@@ -2,14 +2,16 @@
 
 from __future__ import annotations  # the types of matplotlib, which is loaded where it draws
 
+import math
 import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recsys.benchmark.growth import Growth, grouped
 from recsys.benchmark.result import BenchmarkResult
-from recsys.evaluation import new_figure
+from recsys.evaluation import new_panels
 from recsys.foundations import atomic_file
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _COLORS = ("#1b5fa8", "#d1701c", "#2b8a5a", "#a83232", "#8a4fa3", "#222222")
 _MARKERS = "os^vDP"
 _FAINT = "#8a8a8a"
+_AXES_INCHES, _LABEL_INCHES, _COLUMNS = 4.5, 0.22, 2  # of the legend below the axes
+_LINE = 100  # characters
 
 
 def write_growth_plots(results: Sequence[BenchmarkResult], folder: Path) -> list[Path]:
@@ -46,10 +50,22 @@ def write_growth_plots(results: Sequence[BenchmarkResult], folder: Path) -> list
 
 
 def _figure(title: str, result: BenchmarkResult, lines: Sequence[Growth]) -> Figure:
-    figure, axes = new_figure(title, result.about)
     shared = _shared_floor(lines)
+    floors = 1 if shared else sum(line.floor_seconds is not None for line in lines)
+    height = _AXES_INCHES + _LABEL_INCHES * math.ceil((len(lines) + floors) / _COLUMNS)
+    about = textwrap.wrap(f"{result.about[:1].upper()}{result.about[1:]}", _LINE)
+    title += "\n" * (len(about) - 1)  # room for as many lines above the axes
+    figure, [axes] = new_panels(title, "\n".join(about), heights=(height,))
     if shared is not None:
-        _draw(axes, shared, shared.floor_seconds or (), label="floor", linestyle=":", color=_FAINT)
+        _draw(
+            axes,
+            shared,
+            shared.floor_seconds or (),
+            label="floor",
+            linestyle=":",
+            color=_FAINT,
+            zorder=3,
+        )
     for place, line in enumerate(lines):
         color = _COLORS[place % len(_COLORS)]
         marker = _MARKERS[(place + place // len(_COLORS)) % len(_MARKERS)]
@@ -65,7 +81,9 @@ def _figure(title: str, result: BenchmarkResult, lines: Sequence[Growth]) -> Fig
     axes.set_ylabel("Milliseconds a call (log scale)")
     _plain_numbers(axes, sorted({size for line in lines for size in line.sizes}))
     handles, _ = axes.get_legend_handles_labels()
-    figure.legend(handles=handles, frameon=False, loc="outside lower center", ncols=2, fontsize=9.5)
+    figure.legend(
+        handles=handles, frameon=False, loc="outside lower center", ncols=_COLUMNS, fontsize=9.5
+    )
     return figure
 
 

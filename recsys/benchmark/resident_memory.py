@@ -1,16 +1,16 @@
 """The most memory of a process while a job runs, as the system counts it."""
 
 import contextlib
-import multiprocessing
 import resource
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from recsys.benchmark.fresh_process import run_in_fresh_process
 from recsys.foundations import set_threads
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -38,9 +38,8 @@ def resident_peak(
     Raises:
         Exception: What the job raised.
     """
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as executor:
-        return executor.submit(_measure, job, prepare, torch.get_num_threads()).result()
+    measure = partial(_measure, job, prepare, torch.get_num_threads())
+    return run_in_fresh_process(measure, keep_memory=False)
 
 
 def process_peak(job: Callable[[], object]) -> int:
@@ -54,9 +53,8 @@ def process_peak(job: Callable[[], object]) -> int:
     Raises:
         Exception: What the job raised.
     """
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as executor:
-        return executor.submit(_measure_all, job, torch.get_num_threads()).result()
+    measure = partial(_measure_all, job, torch.get_num_threads())
+    return run_in_fresh_process(measure, keep_memory=False)
 
 
 def _measure_all(job: Callable[[], object], threads: int) -> int:

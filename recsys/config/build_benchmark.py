@@ -28,10 +28,9 @@ def run_benchmarks(config: BenchmarkConfig) -> BenchmarkOutcome:
     interactions, language = config.language.interactions, None
     if "language" in names and interactions is not None:
         language = run_language(config.language, interactions, config.seed)
+    machine = measure_rates() if set(names) != {"language"} else None
     training = run_train_benchmark(config) if "train" in names else None
-    timed = [name for name in names if name not in ("language", "train")]
-    machine = measure_rates() if timed else None
-    rates = [_run(name, config) for name in timed]
+    rates = [_run(name, config) for name in names if name not in ("language", "train")]
     rates += [] if training is None else [training.rates]
     return BenchmarkOutcome(rates, language, machine, training)
 

@@ -9,7 +9,7 @@ from recsys.evaluation.dial_judge import DialPoint
 from recsys.evaluation.embed import embed_queries
 from recsys.evaluation.estimates import Estimate, Resampling
 from recsys.evaluation.evaluate import Embed, evaluate_retrieval, quick_metrics
-from recsys.evaluation.figures import new_figure
+from recsys.evaluation.figures import new_figure, new_panels
 from recsys.evaluation.known_to_model import known_to_model
 from recsys.evaluation.likelihood import CatalogueSoftmax, LikelihoodJudge
 from recsys.evaluation.measures import ListJudge, measure_lists
@@ -71,6 +71,7 @@ __all__ = [
     "mean_values",
     "measure_lists",
     "new_figure",
+    "new_panels",
     "own_items",
     "popularity_deciles",
     "print_comparison",

@@ -72,20 +72,23 @@ def compute_here(job: Callable[[], object], *, keep_memory: bool) -> object:
     return job()
 
 
-def count_tensors(job: Callable[..., object], *, prepare: Callable[[], object]) -> int:
-    given = prepare()
-    return peak_bytes(lambda: job(given))
+def count_tensors(
+    job: Callable[..., object], *, prepare: Callable[[], object] | None = None
+) -> int:
+    given = () if prepare is None else (prepare(),)
+    return peak_bytes(lambda: job(*given))
 
 
 @pytest.fixture
 def loss_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recsys.benchmark.loss.run_in_fresh_process", compute_here)
-    monkeypatch.setattr("recsys.benchmark.loss.resident_peak", count_tensors)
 
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prepare logs here: a process for each takes seconds to start."""
+    """Do here what has a process of its own, for each takes seconds to start."""
+    for name in ("loss", "sampler", "loader", "search"):
+        monkeypatch.setattr(f"recsys.benchmark.{name}.resident_peak", count_tensors)
     monkeypatch.setattr(
         "recsys.benchmark.process_use.run_in_fresh_process", lambda job, keep_memory: job()
     )
@@ -160,7 +163,11 @@ def test_measures_everything_that_is_compared(
     assert "product and topk" in capsys.readouterr().out
     machine = json.loads((tmp_path / "benchmark.json").read_text())["machine"]
     assert machine["rates"]["threads"] == 1
-    assert (tmp_path / "step_by_catalogue_size.png").read_bytes().startswith(b"\x89PNG")
+    grown = {name for name, one in results.items() if one["growth"]}
+    assert grown >= {"step", "sampler", "loader", "search"}
+    pictures = list(tmp_path.glob("*.png"))
+    assert {path.name.partition("_")[0] for path in pictures} == grown
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     page = (tmp_path / "benchmark.md").read_text()
     assert [f"### {name}" in page for name in results] == 6 * [True]
 
