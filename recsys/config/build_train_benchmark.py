@@ -123,6 +123,7 @@ def history_config(config: BenchmarkConfig) -> TrainConfig:
             "loss.num_sampled": sizes.num_sampled,
             "sampler": "popularity",
             "model.embedding_dim": sizes.embedding_dim,
+            "optimizer.learning_rate": sizes.learning_rate,
             "trainer.batch_size": sizes.batch_size,
         },
     )
@@ -147,6 +148,7 @@ def profile_config(config: BenchmarkConfig) -> TrainConfig:
             "model.embedding_dim": sizes.profile_dim,
             "model.user_tower.history.table": "shared",
             "model.user_tower.history.dropout": sizes.profile_dropout,
+            "loss.label_smoothing": sizes.profile_smoothing,
             "optimizer": "rowwise_adagrad",
             "optimizer.learning_rate": sizes.profile_learning_rate,
             "trainer.batch_size": sizes.profile_batch_size,

@@ -23,15 +23,17 @@ class TrainBenchmarkConfig:
     num_items: int = MISSING
     num_interactions: int = MISSING
     min_rating: float | None = MISSING  # of the profile tower's events, where a log is given
-    embedding_dim: int = MISSING  # of the history tower, as the next two
+    embedding_dim: int = MISSING  # of the history tower, as the next three
+    learning_rate: float = MISSING
     batch_size: int = MISSING
     num_sampled: int = MISSING  # shared by the batch
     naive_steps: int = MISSING  # a round
-    profile_dim: int = MISSING  # of the profile tower, as the next four
+    profile_dim: int = MISSING  # of the profile tower, as the next five
     profile_batch_size: int = MISSING  # users
     profile_epochs: int = MISSING  # at most, on the way to the peer's recall
     profile_learning_rate: float = MISSING
     profile_dropout: float = MISSING  # of the items of a profile
+    profile_smoothing: float = MISSING  # of the targets
     k: int = MISSING  # of the recall
     peer_factors: int = MISSING  # of implicit's iALS, as the next three
     peer_regularization: float = MISSING
@@ -42,6 +44,8 @@ class TrainBenchmarkConfig:
         """Check the ranges."""
         for name in _SIZES:
             at_least(f"train.{name}", getattr(self, name), 1)
-        for name in ("profile_learning_rate", "peer_regularization", "peer_alpha"):
+        rates = ("learning_rate", "profile_learning_rate", "peer_regularization", "peer_alpha")
+        for name in rates:
             above(f"train.{name}", getattr(self, name), 0)
-        share("train.profile_dropout", self.profile_dropout)
+        for name in ("profile_dropout", "profile_smoothing"):
+            share(f"train.{name}", getattr(self, name))
