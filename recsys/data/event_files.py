@@ -1,4 +1,6 @@
-"""The events of one part as files: columns to be mapped, and the same rows as Parquet.
+"""The events of one part as files: as Parquet, and as columns to be mapped.
+
+The columns stand in a folder of their own, so that a part's folder can be read as Parquet.
 
 Dimensions: N events, U users.
 """
@@ -24,22 +26,24 @@ _ENCODINGS = dict.fromkeys(("user", "item", "timestamp"), "DELTA_BINARY_PACKED")
 
 
 def write_events(folder: Path, events: Events, num_users: int) -> None:
-    """Write the events of a part; the folder is made.
+    """Write the events of a part; its folder and that of its columns are made.
 
     Args:
-        folder: Of the part.
+        folder: Of the part, for the Parquet files; the columns go to `column_folder` of it.
         events: Their columns may be memory maps: they are read in blocks.
         num_users: U, users of the data set.
     """
     folder.mkdir()
-    write_array(folder / "user.npy", events.users, np.int32)
-    write_array(folder / "item.npy", events.items, np.int32)
-    write_array(folder / "offsets.npy", events.offsets_of(num_users), np.int64)
+    columns = column_folder(folder)
+    columns.mkdir(parents=True)
+    write_array(columns / "user.npy", events.users, np.int32)
+    write_array(columns / "item.npy", events.items, np.int32)
+    write_array(columns / "offsets.npy", events.offsets_of(num_users), np.int64)
     if events.timestamps is not None:
-        write_array(folder / "timestamp.npy", events.timestamps, np.int64)
+        write_array(columns / "timestamp.npy", events.timestamps, np.int64)
     if events.weights is not None:
-        write_array(folder / "weight.npy", events.weights, np.float32)
-    write_features(folder, _CONTEXT, events.context)
+        write_array(columns / "weight.npy", events.weights, np.float32)
+    write_features(columns, _CONTEXT, events.context)
     for number, file in enumerate(row_blocks(max(len(events), 1), _ROWS_A_FILE)):
         _write_parquet(folder / f"part-{number:05d}.parquet", events, file)
 
@@ -52,29 +56,35 @@ def map_events(
     Args:
         folder: Of the part.
         schema: Of the context.
-        files: Names of the files that there must be.
+        files: Names of the column files that there must be.
         num_events: N.
         num_users: U.
 
     Raises:
         FormatError: A file is damaged, or they do not belong together.
     """
+    columns = column_folder(folder)
 
     def find(name: str) -> Path | None:
-        return folder / name if name in files else None
+        return columns / name if name in files else None
 
     times, weights = find("timestamp.npy"), find("weight.npy")
-    offsets = map_array(folder / "offsets.npy", np.int64, num_users + 1)
+    offsets = map_array(columns / "offsets.npy", np.int64, num_users + 1)
     if offsets[0] != 0 or offsets[-1] != num_events:
-        raise FormatError(f"{folder / 'offsets.npy'} does not divide {num_events} events.")
+        raise FormatError(f"{columns / 'offsets.npy'} does not divide {num_events} events.")
     return Events(
-        map_array(folder / "user.npy", np.int32, num_events),
-        map_array(folder / "item.npy", np.int32, num_events),
+        map_array(columns / "user.npy", np.int32, num_events),
+        map_array(columns / "item.npy", np.int32, num_events),
         None if times is None else map_array(times, np.int64, num_events),
         None if weights is None else map_array(weights, np.float32, num_events),
-        map_features(folder, _CONTEXT, schema, num_events),
+        map_features(columns, _CONTEXT, schema, num_events),
         offsets,
     )
+
+
+def column_folder(folder: Path) -> Path:
+    """Give the folder of a part's columns."""
+    return folder.parent / "columns" / folder.name
 
 
 def _write_parquet(path: Path, events: Events, rows: slice) -> None:

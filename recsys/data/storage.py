@@ -1,6 +1,6 @@
 """The prepared data set as files: written once, read and checked by everything else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from recsys.data.coded_log import PARTS
 from recsys.data.dataset import Entities, PreparedDataset
 from recsys.data.entity_files import read_entities_file, write_entities
-from recsys.data.event_files import map_events, write_events
+from recsys.data.event_files import column_folder, map_events, write_events
 from recsys.data.events import Events
 from recsys.data.features import FeatureSchema
 from recsys.foundations import (
@@ -125,7 +125,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> PreparedDataset:
         name: map_events(
             folder / name,
             schemas["context"],
-            files={Path(file).name for file in manifest["files"] if Path(file).parts[0] == name},
+            files=_names_in(manifest["files"], column_folder(Path(name))),
             num_events=counts[name],
             num_users=counts["known_users"],
         )
@@ -148,6 +148,10 @@ def _read(folder: Path, manifest: dict[str, Any]) -> PreparedDataset:
         fingerprint=manifest["fingerprint"],
         exclude_seen=manifest["exclude_seen"],
     )
+
+
+def _names_in(files: Iterable[str], folder: Path) -> set[str]:
+    return {Path(file).name for file in files if Path(file).parent == folder}
 
 
 def _fingerprint(manifest: Mapping[str, Any]) -> str:

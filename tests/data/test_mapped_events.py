@@ -67,7 +67,7 @@ def map_again(folder: Path, events: Events) -> Events:
     return map_events(
         folder / "train",
         events.context.schema,
-        files=[path.name for path in (folder / "train").iterdir()],
+        files=[path.name for path in (folder / "columns" / "train").iterdir()],
         num_events=len(events),
         num_users=NUM_USERS,
     )
@@ -225,7 +225,7 @@ def test_files_that_do_not_belong_together_are_refused_by_name(
 ) -> None:
     events = make_events()
     write_events(tmp_path / "train", events, NUM_USERS)
-    np.save(tmp_path / "train" / name, values, allow_pickle=True)
+    np.save(tmp_path / "columns" / "train" / name, values, allow_pickle=True)
     with pytest.raises(FormatError, match=words) as error:
         map_again(tmp_path, events)
     assert name in str(error.value)
