@@ -77,10 +77,11 @@ def test_says_what_the_contract_asks_of_the_manifest(tmp_path: Path) -> None:
     assert (manifest["seed"], manifest["clock"], manifest["exclude_seen"]) == (0, "time", True)
     assert manifest["features"]["items"][1] == {"name": "name", "kind": "text", "size": 100}
     columns = ["context_0", "item", "offsets", "timestamp", "user", "weight"]
-    of_a_part = [*(f"{name}.npy" for name in columns), "part-00000.parquet"]
+    parts = ("train", "validation", "test")
     assert set(manifest["files"]) == {
         *("features.json", "items.parquet", "users.parquet"),
-        *(f"{part}/{name}" for part in ("train", "validation", "test") for name in of_a_part),
+        *(f"{part}/part-00000.parquet" for part in parts),
+        *(f"columns/{part}/{name}.npy" for part in parts for name in columns),
     }
 
 
