@@ -11,8 +11,7 @@ from omegaconf import DictConfig
 from recsys.cli import job_folder, stage, user_folder
 from recsys.config import PrepareConfig, build, load, register_schemas
 from recsys.config.build_dataset import build_prepared
-from recsys.data import read_prepared
-from recsys.foundations import seed_everything
+from recsys.foundations import read_json, seed_everything
 
 log = logging.getLogger(__name__)
 register_schemas()
@@ -24,8 +23,8 @@ def prepare(cfg: PrepareConfig, run_dir: Path) -> Path:
     seed_everything(cfg.seed)
     output = run_dir / "dataset" if cfg.dataset_dir is None else Path(cfg.dataset_dir)
     build_prepared(cfg, output)
-    dataset = read_prepared(output)
-    log.info("%s\ndataset: %s", dataset.summary, output)
+    summary = read_json(output / "manifest.json")["summary"]
+    log.info("%s\ndataset: %s", "\n".join(summary), output)
     return output
 
 

@@ -173,7 +173,7 @@ class LogWriter:
         self._counts.append(counts)
         for name, column in self.columns.items():
             column.append(columns[name])
-        self.item_counts += np.bincount(columns["item"], minlength=len(self.item_counts))
+        np.add.at(self.item_counts, columns["item"], 1)  # work that does not grow with the items
         if "timestamp" in self.columns and len(columns["timestamp"]):
             times = columns["timestamp"]
             ends = (int(times.min()), int(times.max()))

@@ -16,12 +16,12 @@ class PartCounts:
     Attributes:
         rows: [parts], int64.
         users: [parts, users], integers, by code.
-        items: [parts, items], integers, by code.
+        items: [parts, items], int64, by code.
     """
 
     rows: NDArray[np.int64]
     users: NDArray[np.integer]
-    items: NDArray[np.integer]
+    items: NDArray[np.int64]
 
     def names(self) -> list[str]:
         """List the parts that a data set has: the three usual ones, and others that have rows."""
@@ -39,7 +39,7 @@ def count_parts(log: CodedLog, parts: ColumnFile) -> PartCounts:
     kind = np.int32 if len(log) < 2**31 else np.int64
     # Parts that no row is of cost nothing: their zeros are never touched.
     users = np.zeros((num_parts, len(log.counts)), kind)
-    items = np.zeros((num_parts, len(log.item_counts)), kind)
+    items = np.zeros((num_parts, len(log.item_counts)), np.int64)
     rows = np.zeros(num_parts, np.int64)
     for block in log.blocks("item", what="counting parts"):
         part_of_row = parts.read(block.start, block.stop)
@@ -49,5 +49,5 @@ def count_parts(log: CodedLog, parts: ColumnFile) -> PartCounts:
             mine = slice(None) if present[part] == len(block) else part_of_row == part
             owners, codes = block.owners[mine], block.columns["item"][mine]
             users[part, block.users] = np.bincount(owners, minlength=len(block.counts))
-            items[part] += np.bincount(codes, minlength=items.shape[1]).astype(kind)
+            np.add.at(items[part], codes, 1)
     return PartCounts(rows, users, items)

@@ -74,7 +74,7 @@ def _keep_enough(
         left.append(found)
         counted &= found
         user_counts[block.users] = np.bincount(block.owners[counted], minlength=len(block.counts))
-        item_counts += np.bincount(block.columns["item"][counted], minlength=len(items))
+        np.add.at(item_counts, block.columns["item"][counted], 1)
     return left, user_counts, item_counts
 
 
