@@ -179,7 +179,7 @@ def test_more_epochs_may_choose_otherwise_and_the_second_training_goes_on(
     settings = given | {
         "trainer.refit": True,
         "optimizer.schedule": "constant",
-        "optimizer.learning_rate": 0.05,
+        "optimizer.learning_rate": 0.3,  # so that what is chosen changes
         "model.item_bias": False,
         "model.item_bias_start": "zero",
         "model.ridge.scale": [0.01, 0.1, 0.5, 2, 8],
