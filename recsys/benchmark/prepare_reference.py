@@ -4,8 +4,9 @@ No checks, no filters, no statistics, no hashes, no text of ids: distinct ids by
 in memory maps, the last event of each user for the test, and the rows of both parts by user.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,7 +66,7 @@ def _distinct(path: Path, name: str) -> NDArray[np.int64]:
 
 
 def _write_by_user(
-    columns: dict[str, NDArray[np.generic]], is_test: NDArray[np.bool_], folder: Path
+    columns: Mapping[str, NDArray[Any]], is_test: NDArray[np.bool_], folder: Path
 ) -> None:
     """Write the rows of each part by user, and by their order within a user."""
     order = np.arange(len(is_test), dtype=np.uint64)
@@ -79,7 +80,7 @@ def _write_by_user(
             (folder / f"test-{name}").open("wb") as test,
         ):
             for start in range(0, len(order), _ROWS_AT_ONCE):
-                rows = (order[start : start + _ROWS_AT_ONCE] & _ROW).view(np.int64)
-                values, chosen = column[rows], is_test[rows]
+                places = (order[start : start + _ROWS_AT_ONCE] & _ROW).view(np.int64)
+                values, chosen = column[places], is_test[places]
                 values[~chosen].tofile(train)
                 values[chosen].tofile(test)

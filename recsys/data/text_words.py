@@ -58,7 +58,7 @@ def hash_texts(texts: pa.LargeStringArray) -> NDArray[np.uint64]:
 
 def _hash_some(texts: pa.LargeStringArray) -> NDArray[np.uint64]:
     words = TextWords(texts)
-    hashes = words.lengths.astype(np.uint64)
+    hashes = words.lengths.astype(np.uint64) * _FACTOR  # a length and the first byte stay apart
     longest = int(words.lengths.max())
     for number in range(-(-longest // 8)):
         reaching = words.lengths > 8 * number
