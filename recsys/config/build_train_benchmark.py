@@ -151,6 +151,7 @@ def profile_config(config: BenchmarkConfig) -> TrainConfig:
             "loss.label_smoothing": sizes.profile_smoothing,
             "optimizer": "rowwise_adagrad",
             "optimizer.learning_rate": sizes.profile_learning_rate,
+            "optimizer.weight_decay": sizes.profile_weight_decay,
             "trainer.batch_size": sizes.profile_batch_size,
             "trainer.epochs": sizes.profile_epochs,
         }

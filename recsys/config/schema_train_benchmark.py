@@ -28,12 +28,13 @@ class TrainBenchmarkConfig:
     batch_size: int = MISSING
     num_sampled: int = MISSING  # shared by the batch
     naive_steps: int = MISSING  # a round
-    profile_dim: int = MISSING  # of the profile tower, as the next five
+    profile_dim: int = MISSING  # of the profile tower, as the next six
     profile_batch_size: int = MISSING  # users
     profile_epochs: int = MISSING  # at most, on the way to the peer's recall
     profile_learning_rate: float = MISSING
     profile_dropout: float = MISSING  # of the items of a profile
     profile_smoothing: float = MISSING  # of the targets
+    profile_weight_decay: float = MISSING
     k: int = MISSING  # of the recall
     peer_factors: int = MISSING  # of implicit's iALS, as the next three
     peer_regularization: float = MISSING
@@ -47,5 +48,6 @@ class TrainBenchmarkConfig:
         rates = ("learning_rate", "profile_learning_rate", "peer_regularization", "peer_alpha")
         for name in rates:
             above(f"train.{name}", getattr(self, name), 0)
+        at_least("train.profile_weight_decay", self.profile_weight_decay, 0)
         for name in ("profile_dropout", "profile_smoothing"):
             share(f"train.{name}", getattr(self, name))
