@@ -31,6 +31,7 @@ class ColumnFile:
         """Add values behind the last one; they must fit the type."""
         whole = np.ascontiguousarray(values, self.dtype)
         rest = whole.reshape(-1).view(np.uint8).data
+        self._file.seek(0, os.SEEK_END)
         while len(rest):  # one call writes 2 GiB at most
             rest = rest[self._file.write(rest) :]
         self._length += len(whole)
@@ -43,12 +44,13 @@ class ColumnFile:
 
     def read_into(self, values: NDArray[Any], start: int) -> None:
         """Fill a contiguous array of the column's type with values from `start` on."""
-        rest, place = values.reshape(-1).view(np.uint8).data, start * self.dtype.itemsize
+        rest = values.reshape(-1).view(np.uint8).data
+        self._file.seek(start * self.dtype.itemsize)
         while len(rest):
-            count = os.preadv(self._file.fileno(), [rest], place)
+            count = self._file.readinto(rest)
             if not count:
                 raise EOFError(f"{self._path} ends before value {start + len(values)}.")
-            rest, place = rest[count:], place + count
+            rest = rest[count:]
 
     def map(self) -> NDArray[Any]:
         """Map the whole column, to be read only; the file must stay."""

@@ -87,5 +87,6 @@ class InputOrder:
         """Map a new file; its space is taken at once, for a map could not say that it is full."""
         path = self._log.work.new_path(name)
         with path.open("w+b") as file:
-            os.posix_fallocate(file.fileno(), 0, max(length, 1) * np.dtype(dtype).itemsize)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(length, 1) * np.dtype(dtype).itemsize)
             return np.memmap(file, dtype, "r+", shape=max(length, 1)).view(np.ndarray)[:length]

@@ -111,6 +111,8 @@ def prepare_dataset(
         }
         manifest["warnings"] = [*manifest["warnings"], *find_warnings(manifest)]
         manifest["summary"] = summarise(manifest)
+        if log.has("row") and not len(schema):  # no event is looked up in the input any more
+            log = log.without_column("row")
         columns = order_events(
             log,
             division.parts,

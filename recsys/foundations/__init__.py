@@ -1,6 +1,5 @@
 """Errors, argument checks, seeding, atomic writes, threads, signals, progress, ragged lists."""
 
-from recsys.foundations.available_memory import available_memory
 from recsys.foundations.checks import (
     check_choice,
     check_count,
@@ -35,6 +34,7 @@ from recsys.foundations.files import (
 )
 from recsys.foundations.in_threads import map_in_threads, num_threads
 from recsys.foundations.linear import has_fast_linear, linear
+from recsys.foundations.machine_memory import available_memory
 from recsys.foundations.membership import is_among, sorted_distinct
 from recsys.foundations.progress import Progress
 from recsys.foundations.ragged import Ragged

@@ -115,6 +115,23 @@ def test_ids_that_are_numbers_give_what_their_texts_give(tmp_path: Path, rule: s
     assert first.users.vocabulary.ids.equals(second.users.vocabulary.ids)
 
 
+def test_a_log_that_is_read_twice_for_its_times_is_as_one_that_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recsys.data.reading_parquet._ROWS_AT_ONCE", 40)
+    table = make_table()
+    seconds = table["timestamp"].to_numpy()
+    odd = np.where(np.arange(len(seconds)) < 40, seconds * 1000, seconds)  # most count seconds
+    place = table.column_names.index("timestamp")
+    options = LogOptions(context=tuple(CONTEXT), on_bad_rows="drop")
+    pq.write_table(table.set_column(place, "timestamp", pa.array(odd)), tmp_path / "odd.parquet")
+    twice = open_interactions(tmp_path / "odd.parquet", options, format=TableFormat())
+    first = prepare(twice, tmp_path / "first", "random")
+    second = prepare(open_table(tmp_path, table.slice(40)), tmp_path / "second", "random")
+    assert twice.dropped == {"implausible timestamp": 40}
+    assert first.manifest["files"] == second.manifest["files"]
+
+
 def test_parts_with_numbers_and_texts_share_their_ids(tmp_path: Path) -> None:
     table = make_table()
     (tmp_path / "train").mkdir()
