@@ -65,7 +65,8 @@ class _OneThreadOfBlas:
 
 @cache
 def _pools() -> Any:
-    return threadpoolctl.ThreadpoolController()  # looks through all libraries: once
+    # Looking through all libraries takes long: once. NumPy's, which counts, is there by then.
+    return threadpoolctl.ThreadpoolController()
 
 
 _LIMIT = _OneThreadOfBlas()
