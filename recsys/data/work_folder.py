@@ -62,7 +62,7 @@ def work_folder(output: Path) -> Iterator[WorkFolder]:
             raise
         raise DataError(
             f"The disk that holds {output.parent} is full: preparing a log takes there about "
-            "40 bytes an interaction for a while, and 32 to stay."
+            "50 bytes an interaction for a while, and 25 to stay."
         ) from error
     finally:
         folder.close()
