@@ -182,7 +182,8 @@ class Combine(nn.Module):
         if self.concat and len(self.layers) == 0:
             self.layers = nn.Sequential(Linear(width, dim))
         # Normalisation over a batch would count rows that fill it up, dropout draw for them.
-        self._fills_up = spec.norm != "batch_norm" and spec.dropout == 0
+        takes_more = spec.norm != "batch_norm" and spec.dropout == 0
+        self._fills_up = takes_more and len(self.layers) > 0
 
     def forward(self, pieces: list[Tensor]) -> Tensor:
         """Combine pieces of [B, D], or of [B, 1, D] and [B, M, D]: the widest of these shapes."""

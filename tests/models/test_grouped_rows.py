@@ -100,3 +100,17 @@ def test_groups_and_gradients_on_cuda_are_those_of_the_cpu() -> None:
         assert table.grad is not None
         gradients.append(table.grad.to_dense().cpu())
     assert_close(gradients[1], gradients[0])
+
+
+def test_the_gradient_of_rising_rows_is_the_tables_own() -> None:
+    # Two tables whose vectors are added get the same gradient; to change one leaves the other.
+    tables = [torch.zeros(6, 2, requires_grad=True) for _ in range(2)]
+    rows = torch.tensor([0, 2, 5])
+    torch.autograd.backward(look_up(tables[0], rows) + look_up(tables[1], rows), make_values(3))
+    first, second = (table.grad for table in tables)
+    assert first is not None
+    assert second is not None
+    assert first.coalesce().indices().tolist() == [[0, 2, 5]]
+    assert_close(first.coalesce().values(), make_values(3))
+    first._values().mul_(0)
+    assert_close(second.coalesce().values(), make_values(3))
