@@ -52,11 +52,12 @@ class TrainPlan:
     Attributes:
         settings: Sizes, for the report.
         history: The pooled history tower over sampled candidates.
-        profile: The profile tower over the whole catalogue.
+        profile: The profile tower over the whole catalogue, as large as `history`.
+        climbing: The profile tower that is to reach the recall.
         naive: The model of `history` as it is written first.
         naive_steps: Steps of it a round.
         naive_batch_size: Examples of a step.
-        epochs: Of `profile`, at most, on the way to the recall.
+        epochs: Of `climbing`, at most.
         judge: Of the recall.
         peer: Whose recall is to be reached; None: none is.
         peaks: Name of a measurement -> gives the most memory of a process that does it, in bytes.
@@ -67,6 +68,7 @@ class TrainPlan:
     settings: Mapping[str, object]
     history: Training
     profile: Training
+    climbing: Training
     naive: NaiveTraining
     naive_steps: int
     naive_batch_size: int
@@ -119,11 +121,11 @@ def _follow(plan: TrainPlan) -> tuple[RecallPoint, ...]:
     if plan.judge.num_users == 0:
         return ()
     points, spent, started = [], 0.0, time.perf_counter()
-    plan.profile.begin()
+    plan.climbing.begin()
     for epoch in range(1, plan.epochs + 1):
-        plan.profile.run_epoch()
+        plan.climbing.run_epoch()
         spent += time.perf_counter() - started
-        points.append(RecallPoint(epoch, spent, plan.judge.of_model(plan.profile.model)))
+        points.append(RecallPoint(epoch, spent, plan.judge.of_model(plan.climbing.model)))
         log.info("profile tower, epoch %d: recall@%d %.4f", epoch, plan.judge.k, points[-1].recall)
         started = time.perf_counter()
     return tuple(points)
@@ -135,11 +137,12 @@ def _jobs(
     """Give what is timed, and how much of what it does."""
 
     def to_recall() -> None:
-        plan.profile.begin()
+        plan.climbing.begin()
         for _ in itertools.repeat(None, reached or 0):
-            plan.profile.run_epoch()
+            plan.climbing.run_epoch()
 
     plan.history.begin()
+    plan.profile.begin()
     naive_examples = plan.naive_steps * plan.naive_batch_size
     jobs: dict[str, Job] = {
         HISTORY: plan.history.run_epoch,

@@ -3,6 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,16 +77,13 @@ def run_train_benchmark(config: BenchmarkConfig) -> TrainResult:
     """Prepare the log twice in a temporary folder, and measure the trainings on it."""
     with tempfile.TemporaryDirectory(prefix="recsys-benchmark-") as name:
         folder = Path(name)
-        history, profile = history_config(config), profile_config(config)
-        for which, settings in (("history", history), ("profile", profile)):
-            build_prepared(settings, folder / which)
-        return measure_train(_plan(config, folder, history, profile))
+        build_prepared(history_config(config), folder / "history")
+        build_prepared(profile_config(config), folder / "profile")
+        return measure_train(_plan(config, folder))
 
 
-def _plan(
-    config: BenchmarkConfig, folder: Path, history: TrainConfig, profile: TrainConfig
-) -> TrainPlan:
-    sizes = config.train
+def _plan(config: BenchmarkConfig, folder: Path) -> TrainPlan:
+    sizes, history, profile = config.train, history_config(config), profile_config(config)
     events, users = read_prepared(folder / "history"), read_prepared(folder / "profile")
     missing = peer_is_missing()
     if missing is not None:
@@ -99,7 +97,8 @@ def _plan(
     return TrainPlan(
         settings={key: value for key, value in vars(sizes).items() if key != "interactions"},
         history=BenchmarkTraining(history, events, folder),
-        profile=BenchmarkTraining(profile, users, folder),
+        profile=BenchmarkTraining(_as_large(profile, history), users, folder),
+        climbing=BenchmarkTraining(profile, users, folder),
         naive=_build_naive(config, history, events),
         naive_steps=sizes.naive_steps,
         naive_batch_size=sizes.batch_size,
@@ -157,6 +156,11 @@ def profile_config(config: BenchmarkConfig) -> TrainConfig:
         }
         | rating,
     )
+
+
+def _as_large(config: TrainConfig, other: TrainConfig) -> TrainConfig:
+    model = replace(config.model, embedding_dim=other.model.embedding_dim)
+    return replace(config, model=model)
 
 
 def _compose(config: BenchmarkConfig, settings: dict[str, Any]) -> TrainConfig:

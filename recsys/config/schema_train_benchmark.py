@@ -23,13 +23,13 @@ class TrainBenchmarkConfig:
     num_items: int = MISSING
     num_interactions: int = MISSING
     min_rating: float | None = MISSING  # of the profile tower's events, where a log is given
-    embedding_dim: int = MISSING  # of the history tower, as the next three
-    learning_rate: float = MISSING
+    embedding_dim: int = MISSING  # of both towers whose epochs are timed
+    learning_rate: float = MISSING  # of the history tower, as the next two
     batch_size: int = MISSING
     num_sampled: int = MISSING  # shared by the batch
     naive_steps: int = MISSING  # a round
-    profile_dim: int = MISSING  # of the profile tower, as the next six
-    profile_batch_size: int = MISSING  # users
+    profile_dim: int = MISSING  # of the profile tower on the way to the recall
+    profile_batch_size: int = MISSING  # users; of the profile tower, as the next five
     profile_epochs: int = MISSING  # at most, on the way to the peer's recall
     profile_learning_rate: float = MISSING
     profile_dropout: float = MISSING  # of the items of a profile

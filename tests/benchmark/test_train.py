@@ -60,6 +60,7 @@ def make_plan(recalls: list[float], **changes: Any) -> Any:
         "settings": {"size": 1},
         "history": Counting(100),
         "profile": Counting(70),
+        "climbing": Counting(70),
         "naive": lambda steps: None,
         "naive_steps": 3,
         "naive_batch_size": 8,
@@ -101,7 +102,8 @@ def test_the_time_to_the_recall_is_that_of_the_first_epochs_that_reach_it() -> N
     pairs = [(ratio.first, ratio.second) for ratio in result.rates.ratios]
     assert pairs == [(HISTORY, NAIVE), (TO_RECALL, PEER)]
     # Once to be judged, then unmeasured and for two rounds; three epochs each but the first.
-    assert plan.profile.begun == 4
+    assert plan.climbing.begun == 4
+    assert (plan.history.epochs, plan.profile.epochs) == (3, 3)
 
 
 def test_a_recall_that_is_not_reached_is_not_timed() -> None:
