@@ -19,7 +19,7 @@ from recsys.data.feature_tokens import (
 )
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
-from recsys.data.history_ranges import history_ends
+from recsys.data.history_ranges import HistoryRanges
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
 from recsys.data.joined_parts import check_joins, count_validation, join_validation
 from recsys.data.log_files import LogFiles
@@ -70,6 +70,7 @@ __all__ = [
     "FeatureTable",
     "FilterSettings",
     "HistoryPlaces",
+    "HistoryRanges",
     "LogFiles",
     "LogOptions",
     "LogSource",
@@ -94,7 +95,6 @@ __all__ = [
     "entities_from_table",
     "fetch_ml100k",
     "find_sources",
-    "history_ends",
     "id_pairs_from_table",
     "infer_features",
     "interactions_from_table",

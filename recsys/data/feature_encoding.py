@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recsys.data.distinct import sorted_distinct
 from recsys.data.feature_columns import (
     as_lists,
     as_numbers,
@@ -18,7 +17,7 @@ from recsys.data.feature_columns import (
 )
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.text_hashing import hash_texts
-from recsys.foundations import DataError, Ragged
+from recsys.foundations import DataError, Ragged, sorted_distinct
 
 
 def infer_kind(column: pa.Array | pa.ChunkedArray, separator: str | None) -> str:

@@ -65,16 +65,3 @@ class HistoryRanges:
             low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, middle)
         ends[tied] = low
         return ends
-
-
-def history_ends(events: Events, clock: str, ties: str) -> NDArray[np.int64]:
-    """Give, for each event, the end of the events that its user had before it.
-
-    The history of event i is ``events.items[start:end]``, from the start of its user to the end
-    given here; see `HistoryRanges`.
-
-    Returns:
-        [N], int64.
-    """
-    ranges = HistoryRanges(events, clock=clock, ties=ties)
-    return ranges.of(np.arange(len(events), dtype=np.int64))[1]

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recsys.data.distinct import sorted_distinct
 from recsys.data.feature_columns import whole_column
 from recsys.data.id_kinds import TEXT
 from recsys.data.id_lists import IdArray, IdList, TextIds, make_id_list
 from recsys.data.id_table import IdTable
 from recsys.data.text_words import hash_texts
 from recsys.data.work_folder import WorkFolder
-from recsys.foundations import DataError
+from recsys.foundations import DataError, sorted_distinct
 
 _MOST = 2**31 - 1  # codes are int32
 

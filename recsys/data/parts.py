@@ -32,11 +32,6 @@ class Part:
     table: pa.Table
     malformed: MalformedRows | None = None
 
-    @property
-    def num_malformed(self) -> int:
-        """Count the rows that were left out."""
-        return self.malformed.count if self.malformed else 0
-
     def note_malformed(self, bad: BadRows) -> None:
         """Add the rows that were left out to the bad ones."""
         if self.malformed is not None:

@@ -19,8 +19,8 @@ class ShuffledRows:
 
     Where all rows fit a pool, they are permuted as a whole. Otherwise blocks of 64 consecutive rows
     are permuted and dealt out to pools of equal size, and the rows of one pool after the other are
-    permuted. Memory is that of two pools, 4 bytes a row (8 where N is beyond int32), and an eighth
-    of a byte for each of N.
+    permuted. Memory is that of two pools, 8 bytes a row of a pool (16 where N is beyond int32), and
+    an eighth of a byte for each of N.
 
     Rows that stand close together are alike (a log is sorted by user). Two rows of a pool are of
     one block with the chance 64 / pool_rows, which adds to the chance that they are alike anyway.
@@ -76,8 +76,8 @@ class ShuffledRows:
             chosen = blocks[number * self._pool_blocks :][: self._pool_blocks]
             starts = (chosen * self._block_rows).astype(self._dtype)
             rows = np.add.outer(starts, np.arange(self._block_rows, dtype=self._dtype)).reshape(-1)
-            if chosen[-1] == self._num_rows // self._block_rows:
-                rows = rows[rows < self._num_rows]
+            surplus = max(int(starts[-1]) + self._block_rows - self._num_rows, 0)
+            rows = rows[: len(rows) - surplus]  # a shorter block is the last of all
             self._generator("batches", epoch, number).shuffle(rows)
             yield rows[max(first_row - number * pool_rows, 0) :]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recsys.data import Events, FeatureSchema, FeatureTable, history_ends, join_histories
+from recsys.data import Events, FeatureSchema, FeatureTable, HistoryRanges, join_histories
 from recsys.foundations import ArgumentError
 
 LOGS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=30)
@@ -25,13 +25,20 @@ def make_events(users: list[int], times: list[int] | None) -> Events:
     )
 
 
+def ends_of(events: Events, clock: str, ties: str) -> np.ndarray:
+    ranges = HistoryRanges(events, clock=clock, ties=ties)
+    starts, ends = ranges.of(np.arange(len(events)))
+    assert starts.tolist() == np.searchsorted(events.users, events.users).tolist()
+    return ends
+
+
 @given(log=LOGS, ties=st.sampled_from(["include", "exclude"]))
 def test_an_event_knows_exactly_what_its_user_did_before(
     log: list[tuple[int, int]], ties: str
 ) -> None:
     log = sorted(log)
     events = make_events([user for user, _ in log], [time for _, time in log])
-    ends = history_ends(events, "time", ties)
+    ends = ends_of(events, "time", ties)
     starts = np.searchsorted(events.users, events.users)
     for position, (user, time) in enumerate(log):
         before = [
@@ -46,23 +53,23 @@ def test_an_event_knows_exactly_what_its_user_did_before(
 
 def test_without_an_order_the_end_is_that_of_the_user() -> None:
     events = make_events([0, 0, 2, 2, 2], None)
-    assert history_ends(events, "none", "include").tolist() == [2, 2, 5, 5, 5]
+    assert ends_of(events, "none", "include").tolist() == [2, 2, 5, 5, 5]
 
 
 def test_ties_worked_by_hand() -> None:
     events = make_events([0, 0, 0, 1, 1], [5, 5, 9, 9, 9])
-    assert history_ends(events, "time", "include").tolist() == [0, 1, 2, 3, 4]
-    assert history_ends(events, "order", "exclude").tolist() == [0, 0, 2, 3, 3]
+    assert ends_of(events, "time", "include").tolist() == [0, 1, 2, 3, 4]
+    assert ends_of(events, "order", "exclude").tolist() == [0, 0, 2, 3, 3]
 
 
 def test_no_events_have_no_ends() -> None:
     for clock in ("time", "none"):
-        assert history_ends(make_events([], []), clock, "exclude").tolist() == []
+        assert ends_of(make_events([], []), clock, "exclude").tolist() == []
 
 
 def test_refuses_an_unknown_rule() -> None:
     with pytest.raises(ArgumentError, match="`ties` must be one of include, exclude"):
-        history_ends(make_events([0], [1]), "time", "maybe")
+        ends_of(make_events([0], [1]), "time", "maybe")
 
 
 def test_groups_items_by_user_oldest_first_with_empty_lists() -> None:

@@ -16,12 +16,12 @@ from recsys.data import (
     Events,
     FeatureOptions,
     FilterSettings,
+    HistoryRanges,
     PreparedDataset,
     RawEntities,
     RawLog,
     SplitSettings,
     TableFormat,
-    history_ends,
     infer_features,
     prepare_dataset,
     read_entities,
@@ -358,8 +358,8 @@ def test_every_row_is_in_one_part_and_no_positive_in_its_own_history(
         for pair, time in zip(ids_of(dataset, part), times_of(part), strict=True)
     ]
     assert sorted(seen) == sorted(rows)
-    ends = history_ends(dataset.train, dataset.clock, "exclude")
-    starts = np.searchsorted(dataset.train.users, dataset.train.users)
+    ranges = HistoryRanges(dataset.train, clock=dataset.clock, ties="exclude")
+    starts, ends = ranges.of(np.arange(len(dataset.train)))
     times = np.array(times_of(dataset.train))
     for position in range(len(dataset.train)):
         known = times[starts[position] : ends[position]]
