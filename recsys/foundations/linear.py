@@ -26,7 +26,9 @@ def linear(left: Tensor, right: Tensor, offsets: Tensor | None = None) -> Tensor
         [n, m].
     """
     if left.numel() * len(right) >= _WORTHWHILE and has_fast_linear(left):
-        product: Tensor = _onednn_linear()(left, right, offsets, "none", [], "")
+        # oneDNN reads one offset behind the other, whatever their strides.
+        dense = None if offsets is None else offsets.contiguous()
+        product: Tensor = _onednn_linear()(left, right, dense, "none", [], "")
         return product
     return left @ right.T if offsets is None else torch.addmm(offsets, left, right.T)
 

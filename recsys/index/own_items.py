@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, Ragged, check_shape, is_among
 from recsys.index.hits import Hits
-from recsys.index.scoring import join_hits, order_pairs
+from recsys.index.scoring import join_hits, make_hits, order_pairs
 
 _QUERIES_AT_ONCE = 256  # a query may have thousands of own items
 
@@ -137,11 +137,8 @@ class ScoredCandidates:
 
     def top(self, bonus: NDArray[np.float64]) -> Hits:
         """Give the k best with a bonus for each own item, as `OwnItems` has it."""
-        scores = self.scores_with(bonus)
-        best = self.order(scores)
-        counts = np.bincount(self.queries[best], minlength=self.num_queries)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return Hits(offsets, self.rows[best], scores[best])
+        scores, num_queries = self.scores_with(bonus), self.num_queries
+        return make_hits(self.queries, self.rows, scores, k=self.k, num_queries=num_queries)
 
 
 def search_with_bonus(

@@ -22,7 +22,8 @@ class Linear(nn.Linear):
         if not (trains and has_fast_linear(inputs) and has_fast_linear(self.weight)):
             return super().forward(inputs)
         apply: Callable[..., Tensor] = _Linear.apply
-        return apply(inputs.flatten(0, -2), self.weight, self.bias).view(*inputs.shape[:-1], -1)
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        return apply(rows, self.weight, self.bias).view(*inputs.shape[:-1], len(self.weight))
 
 
 class _Linear(torch.autograd.Function):

@@ -61,6 +61,8 @@ class KnownPositives:
 
 def _find_shared(lists: Ragged, candidates: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Find candidates [K] among the items of each user: [U, K]."""
+    if not len(candidates):  # a sample may be empty
+        return np.zeros((len(lists), 0), bool)
     rows, columns = np.unique(candidates, return_inverse=True)
     places = np.searchsorted(rows, lists.rows).clip(max=len(rows) - 1)  # [M]
     met = rows[places] == lists.rows

@@ -22,6 +22,17 @@ def test_equals_the_product_in_float64(rows: int, transposed: bool, dtype: torch
     assert_close(linear(left, right, offsets).double(), expected + offsets, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 300])
+def test_offsets_may_lie_anyhow(rows: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(size, 64, generator=generator) for size in (rows, 65))
+    plain = left.double() @ right.double().T
+    for offsets in (torch.randn(130, generator=generator)[::2], torch.ones(1).expand(65)):
+        assert not offsets.is_contiguous()
+        found = linear(left, right, offsets).double()
+        assert_close(found, plain + offsets, rtol=0, atol=2e-5)
+
+
 def test_a_product_of_nothing_is_zeros_or_empty() -> None:
     assert linear(torch.ones(0, 3), torch.ones(2, 3)).shape == (0, 2)
     assert linear(torch.ones(2, 0), torch.ones(3, 0)).tolist() == [[0, 0, 0]] * 2

@@ -9,7 +9,7 @@ from recsys.models import ItemTowerSpec
 from recsys.models.linear_layer import Linear
 from recsys.models.towers import Combine
 
-SHAPES = [(70, 64), (3, 40, 64), (1, 64), (0, 64)]
+SHAPES = [(70, 64), (3, 40, 64), (1, 64), (0, 64), (64,)]
 
 
 def make_layers(*, bias: bool = True) -> tuple[Linear, nn.Linear]:

@@ -415,6 +415,14 @@ def make_known(*, num_items: int = 5) -> KnownPositives:
     return KnownPositives(Events(users, items, None, None, nothing), num_items)
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])  # shared, and of each query's own
+def test_an_empty_sample_holds_no_known_positive(shape: tuple[int, ...]) -> None:
+    found = make_known().find_others(
+        np.array([0, 1]), torch.tensor([0, 1]), torch.zeros(shape, dtype=torch.int64)
+    )
+    assert found.shape == (2, 0)
+
+
 def test_known_positives_of_the_user_are_found_besides_the_rows_own() -> None:
     known, users = make_known(), np.array([0, 1, 2, 0])
     positives = torch.tensor([3, 1, 0, 2])
