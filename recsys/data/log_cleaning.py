@@ -83,7 +83,8 @@ class LogCleaner:
         options = self.options
         if options.events:
             name = str(options.columns.event)
-            kinds = ids_as_text(check.table[name], file=check.file, name=name)
+            column, first_row = check.table[name], check.first_row
+            kinds = ids_as_text(column, file=check.file, name=name, first_row=first_row)
             wanted = pa.array(options.events, pa.large_string())
             kept = pc.is_in(kinds, value_set=wanted).to_numpy()
             self._unwanted[EVENTS] += int(np.count_nonzero(check.keep & ~kept))

@@ -92,6 +92,13 @@ def test_a_float_that_is_no_id_is_named_by_its_row_of_the_file(tmp_path: Path) -
         list(read_numbers(open_table(tmp_path, table)))
 
 
+def test_a_float_that_is_no_kind_of_event_is_named_by_its_row_of_the_file(tmp_path: Path) -> None:
+    table = make_table(kind=[1.0] * 13 + [2.5] + [1.0] * 6)
+    log = open_table(tmp_path, table, columns=ColumnNames(event="kind"), events=("1",))
+    with pytest.raises(DataError, match=r"log\.parquet, row 14: the column 'kind' .* holds 2\.5"):
+        list(read_numbers(log))
+
+
 def test_a_unit_that_most_numbers_do_not_have_is_taken_back(tmp_path: Path) -> None:
     # The first batch is in ms, the others in s: as most are. Then ms is implausible.
     times = [1000 * (START + row) if row < 3 else START + row for row in range(20)]
