@@ -57,9 +57,3 @@ def string_buffers(texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8
     offsets = np.frombuffer(offsets_buffer, np.int64)[window]
     whole = np.zeros(0, np.uint8) if bytes_buffer is None else np.frombuffer(bytes_buffer, np.uint8)
     return offsets - offsets[0], whole[offsets[0] : offsets[-1]]
-
-
-def hash_strings(texts: pa.Array) -> NDArray[np.uint64]:
-    """Hash each text of a large_string array without nulls: [N], uint64."""
-    offsets, symbols = string_buffers(texts)
-    return SpanHashes(symbols).hash(offsets[:-1], offsets[1:])

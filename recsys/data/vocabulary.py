@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recsys.data.hashing import hash_strings
+from recsys.data.text_words import hash_texts
 from recsys.foundations import DataError
 
 
@@ -51,7 +51,7 @@ class Vocabulary:
             found = pc.fill_null(pc.index_in(wanted, value_set=self.ids), -1)
             return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
         hashes, order = self._sorted_hashes
-        wanted_hashes = hash_strings(wanted)
+        wanted_hashes = hash_texts(wanted)
         places = np.minimum(np.searchsorted(hashes, wanted_hashes), len(hashes) - 1)
         candidates = order[places]
         same = pc.equal(self.ids.take(pa.array(candidates)), wanted)
@@ -66,7 +66,7 @@ class Vocabulary:
     @cached_property
     def _sorted_hashes(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]] | None:
         """Hashes in rising order and the row of each; None where two ids share a hash."""
-        hashes = hash_strings(self.ids)
+        hashes = hash_texts(self.ids)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         return None if (hashes[1:] == hashes[:-1]).any() else (hashes, order)
