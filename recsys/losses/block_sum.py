@@ -90,6 +90,8 @@ class _BlockSum(torch.autograd.Function):
 def common_factor(gradient: Tensor, expected: Tensor) -> Tensor | None:
     """Find c where the gradient is ``c * expected``, up to rounding; None where there is none."""
     most = expected.abs().amax().double()
+    if most.isnan():
+        return None
     if not most > 0:
         return None if gradient.any() else torch.ones_like(most)
     wide, precision = expected.double(), torch.finfo(gradient.dtype).eps

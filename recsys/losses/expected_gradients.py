@@ -37,7 +37,7 @@ def expect_of_difference(
 def expect_of_contrast(
     positive_logits: Tensor, positive_weights: Tensor | None, loss_weights: Tensor | None
 ) -> Weigh:
-    """Expect the gradient of `contrast`: the negatives' share in the denominator.
+    """Expect the gradient of `contrast`: the negatives' share in the denominator; 0 at -inf.
 
     Args:
         positive_logits: [B] or [B, T].
@@ -49,8 +49,14 @@ def expect_of_contrast(
         logits = logits.masked_fill(positive_weights.reshape(logits.shape) == 0, float("-inf"))
     positives = log_sum(logits) if logits.shape[1] > 1 else logits.squeeze(1)
     weights = total_weights(positive_logits, positive_weights, loss_weights)
-    # As the derivative of logaddexp is computed, so that both agree to the last digits.
-    return lambda rows, sums: weights[rows] / (1 + (positives[rows] - sums).exp())
+
+    def weigh(rows: slice, sums: Tensor) -> Tensor:
+        # As the derivative of logaddexp is computed, so that both agree to the last digits.
+        expected = weights[rows] / (1 + (positives[rows] - sums).exp())
+        # Of padding alone without a negative the share would be NaN.
+        return expected.masked_fill(sums == float("-inf"), 0)
+
+    return weigh
 
 
 def total_weights(

@@ -24,6 +24,7 @@ from recsys.losses import (
     sampled_logistic_loss,
     sampled_softmax_loss,
 )
+from recsys.losses.block_sum import common_factor
 
 LEAVES = ("queries", "positives", "candidates", "biases")
 
@@ -276,6 +277,55 @@ def test_gradients_of_one_side_take_two_products_and_none_takes_one() -> None:
     with torch.no_grad(), _CountedProducts() as counted:
         LOSSES["sampled_softmax"](inputs)
     assert counted.multiplications == one_product
+
+
+def of_padding_alone(inputs: dict[str, Tensor], padding: Tensor) -> Tensor:
+    """The queries of padding have no positive, and no candidate is left to them."""
+    return sampled_softmax_loss(
+        inputs["queries"],
+        inputs["positives"][:, None],
+        inputs["candidates"],
+        positive_rows=torch.full((len(padding), 1), 20),
+        sampled_rows=inputs["candidate_rows"],
+        positive_log_q=inputs["positive_log_q"][:, None],
+        sampled_log_q=inputs["candidate_log_q"],
+        temperature=0.5,
+        sampled_biases=inputs["biases"],
+        sampled_mask=inputs["mask"] & ~padding[:, None],
+        positive_weights=1.0 - padding[:, None].float(),
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_padding_alone_without_a_candidate_has_loss_and_gradient_zero(batch: int) -> None:
+    inputs = make_inputs(batch=batch)
+    losses = of_padding_alone(inputs, torch.ones(batch, dtype=torch.bool))
+    assert torch.equal(losses, torch.zeros(batch, dtype=torch.float64))
+    for gradient in take_gradients(losses.sum(), inputs):
+        assert torch.equal(gradient, torch.zeros_like(gradient))
+
+
+def test_padding_alone_among_other_queries_leaves_their_gradients_and_takes_one_pass() -> None:
+    batch, candidates, dim = 64, 512, 16
+    inputs = make_inputs(batch=batch, candidates=candidates, dim=dim, rows=12)
+    padding = torch.arange(batch) % 3 == 1
+    with _CountedProducts() as counted:
+        losses = of_padding_alone(inputs, padding)
+        actual = take_gradients(losses.sum(), inputs)
+    assert counted.multiplications == 3 * batch * candidates * dim
+    names = ("queries", "positives", "positive_rows", "positive_log_q", "mask")
+    rest = inputs | {name: inputs[name][~padding] for name in names}
+    others = of_padding_alone(rest, padding[~padding])
+    assert_close(losses[~padding], others, rtol=1e-12, atol=1e-12)
+    assert torch.equal(losses[padding], torch.zeros_like(losses[padding]))
+    for one, wanted in zip(actual, take_gradients(others.sum(), inputs), strict=True):
+        assert_close(one, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_what_is_not_known_has_no_common_factor() -> None:
+    unknown = torch.tensor([1.0, float("nan")])
+    assert common_factor(torch.zeros(2), unknown) is None
+    assert common_factor(torch.ones(2), unknown) is None
 
 
 @every_loss
