@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recsys.data.feature_columns import whole_column
+from recsys.data.growing_array import GrowingArray
 from recsys.data.id_kinds import TEXT
 from recsys.data.id_lists import IdArray, IdList, TextIds, make_id_list
 from recsys.data.id_table import IdTable
@@ -82,7 +83,7 @@ class TextCoder:
         self.ids: IdList = self._known
         self._hash_of = hash_of
         self._table = IdTable()
-        self._codes_of_entries = np.zeros(0, np.int32)  # by the table's code
+        self._codes_of_entries = GrowingArray(np.int32)  # by the table's code
         self._others: dict[str, int] = {}  # texts whose hash another text has; hardly ever any
 
     def code(self, ids: IdArray) -> NDArray[np.int32]:
@@ -101,9 +102,9 @@ class TextCoder:
             unknown = unknown[first]  # of several new texts of one hash one gets the entry
             new_codes = self._append(texts.take(pa.array(unknown)))
             self._table.add(hashes[unknown])
-            self._codes_of_entries = np.concatenate([self._codes_of_entries, new_codes])
+            self._codes_of_entries.append(new_codes)
             entries = self._table.find(hashes)
-        codes = self._codes_of_entries[entries]
+        codes = self._codes_of_entries.values[entries]
         found = self._known.texts().take(pa.array(codes))
         for place in np.flatnonzero(~np.asarray(pc.equal(found, texts))).tolist():
             codes[place] = self._code_of_other(texts[place].as_py())

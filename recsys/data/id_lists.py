@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recsys.data.column_file import ColumnFile
+from recsys.data.growing_array import GrowingArray
 from recsys.data.hashing import string_buffers
 from recsys.data.id_kinds import TEXT, UNSIGNED
 from recsys.data.text_words import order_of_texts
@@ -63,7 +64,7 @@ class NumericIds:
 
 
 class TextIds:
-    """Texts; their bytes lie on disk, eight bytes an id in memory.
+    """Texts; their bytes lie on disk, eight to sixteen bytes an id in memory.
 
     Args:
         work: Where the bytes are put.
@@ -71,25 +72,27 @@ class TextIds:
 
     def __init__(self, work: WorkFolder) -> None:
         self._bytes: ColumnFile = work.column("ids", np.uint8)
-        self._ends = [np.zeros(1, np.int64)]
-        self._length = 0
+        self._offsets = GrowingArray(np.int64)
+        self._offsets.append(np.zeros(1, np.int64))
+        self._texts: pa.LargeStringArray | None = None  # None: some were added since
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._offsets) - 1
 
     def append(self, ids: IdArray) -> None:
         """Add texts: [M], large_string without nulls."""
         offsets, symbols = string_buffers(ids)
-        self._ends.append(offsets[1:] + len(self._bytes))
+        self._offsets.append(offsets[1:] + len(self._bytes))
         self._bytes.append(symbols)
-        self._length += len(ids)
+        self._texts = None
 
     def texts(self) -> pa.LargeStringArray:
-        """Give all texts; their bytes are mapped."""
-        offsets = np.concatenate(self._ends)
-        self._ends = [offsets]
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._bytes.map())]
-        return pa.Array.from_buffers(pa.large_string(), self._length, buffers)
+        """Give all texts; their bytes are mapped, and nothing is copied."""
+        if self._texts is None:
+            offsets = pa.py_buffer(self._offsets.values)
+            buffers = [None, offsets, pa.py_buffer(self._bytes.map())]
+            self._texts = pa.Array.from_buffers(pa.large_string(), len(self), buffers)
+        return self._texts
 
 
 class KnownIds:

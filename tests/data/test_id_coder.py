@@ -1,5 +1,6 @@
 """Codes of ids against a dictionary, with hashes that collide too."""
 
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from recsys.data.id_coder import IdCoder, TextCoder, make_id_coder
 from recsys.data.id_kinds import common_kind, id_kind
+from recsys.data.id_lists import make_id_list
 from recsys.data.id_table import IdTable
 from recsys.data.text_words import hash_texts
 from recsys.data.work_folder import WorkFolder, work_folder
@@ -58,6 +60,31 @@ def test_texts_of_one_hash_stay_apart(
         return hash_texts(texts) % np.uint64(hashes)
 
     check(TextCoder(work, few), batches, pa.large_string())
+
+
+def test_a_batch_costs_no_memory_for_the_ids_of_other_batches(work: WorkFolder) -> None:
+    coder = make_id_coder("text", work)
+    coder.code(pa.array([f"id {number}" for number in range(100_000)], pa.large_string()))
+    coder.code(pa.array(["new"], pa.large_string()))  # the last one that had to make room
+    tracemalloc.start()
+    try:
+        for text in ("newer", "id 7", "newest"):
+            coder.code(pa.array([text], pa.large_string()))
+        assert tracemalloc.get_traced_memory()[1] < 100_000  # less than a byte an id
+    finally:
+        tracemalloc.stop()
+
+
+def test_texts_that_were_given_stay_as_more_are_added(work: WorkFolder) -> None:
+    ids = make_id_list("text", work)
+    assert ids.texts().to_pylist() == []
+    given = []
+    for number in range(40):
+        ids.append(pa.array([f"{number}", "é"], pa.large_string()))
+        given.append(ids.texts())
+    for number, texts in enumerate(given):
+        wanted = [text for before in range(number + 1) for text in (f"{before}", "é")]
+        assert texts.to_pylist() == wanted
 
 
 def test_a_table_finds_what_was_added_and_nothing_else_however_slots_collide() -> None:
