@@ -19,8 +19,7 @@ class ContextFile:
 
     def __init__(self, work: WorkFolder, schema: pa.Schema) -> None:
         self._work, self._schema = work, schema
-        self._writer: pa.ipc.RecordBatchFileWriter | None = None
-        self.clear()
+        self._begin()
 
     def __enter__(self) -> Self:
         return self
@@ -34,11 +33,10 @@ class ContextFile:
         self._end()
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Forget all rows; their file goes."""
         self._end()
-        self._path = str(self._work.new_path("context"))
-        self._sink = pa.OSFile(self._path, "wb")
-        self._writer = pa.ipc.new_file(self._sink, self._schema)
+        self._path.unlink()
+        self._begin()
 
     def add(self, batch: pa.Table) -> None:
         """Add rows; columns that are no context are left out."""
@@ -48,13 +46,23 @@ class ContextFile:
 
     def map(self) -> pa.Table:
         """Map all rows once the file has ended."""
-        with pa.memory_map(self._path) as source:
+        with pa.memory_map(str(self._path)) as source:
             return pa.ipc.open_file(source).read_all()
 
+    def _begin(self) -> None:
+        self._path = self._work.new_path("context")
+        self._sink = pa.OSFile(str(self._path), "wb")
+        self._writer: pa.ipc.RecordBatchFileWriter | None = pa.ipc.new_file(
+            self._sink, self._schema
+        )
+
     def _end(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._sink.close()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.close()  # writes what ends the file
+            finally:
+                self._sink.close()
 
 
 def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -29,6 +29,9 @@ class IdList(Protocol):
     def texts(self) -> pa.LargeStringArray:
         """Give all ids as text."""
 
+    def remove(self) -> None:
+        """Remove what lies on disk; the list is of no more use."""
+
 
 def make_id_list(kind: str, work: WorkFolder) -> IdList:
     """Make an empty list for ids of a kind (see `id_kinds`)."""
@@ -62,6 +65,9 @@ class NumericIds:
         parts = [pc.cast(pa.array(block.view(kind)), pa.large_string()) for block in self._blocks]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.large_string())
 
+    def remove(self) -> None:
+        """Do nothing: there is no file."""
+
 
 class TextIds:
     """Texts; their bytes lie on disk, eight to sixteen bytes an id in memory.
@@ -93,6 +99,10 @@ class TextIds:
             buffers = [None, offsets, pa.py_buffer(self._bytes.map())]
             self._texts = pa.Array.from_buffers(pa.large_string(), len(self), buffers)
         return self._texts
+
+    def remove(self) -> None:
+        """Remove the bytes."""
+        self._bytes.remove()
 
 
 class KnownIds:

@@ -90,6 +90,7 @@ def spill_logs(
                         context.add(batch)
                 break
             except ReadAgain:
+                items.ids.remove()
                 partitions.clear()
                 context.clear()
     if not len(partitions):
