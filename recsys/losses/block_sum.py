@@ -88,13 +88,16 @@ class _BlockSum(torch.autograd.Function):
 
 
 def common_factor(gradient: Tensor, expected: Tensor) -> Tensor | None:
-    """Find c where the gradient is ``c * expected``, up to rounding; None where there is none."""
-    most = expected.abs().amax().double()
+    """Find c where each gradient is ``c * expected``, up to rounding; None where there is none."""
+    most = expected.abs().amax()
     if most.isnan():
         return None
     if not most > 0:
-        return None if gradient.any() else torch.ones_like(most)
-    wide, precision = expected.double(), torch.finfo(gradient.dtype).eps
+        return None if gradient.any() else torch.ones_like(most, dtype=torch.float64)
+    wide, numbers = expected.double(), torch.finfo(gradient.dtype)
     factor = (gradient.double() @ wide) / (wide @ wide)
-    off = (gradient - factor * wide).abs().amax()
-    return factor if off <= _ROUNDING * precision * (factor * most).abs() else None
+    # Below the smallest normal number rounding is no longer a share.
+    floor = numbers.tiny * (1 + factor.abs())
+    off = (gradient - factor * wide).abs()
+    fits = off <= _ROUNDING * numbers.eps * (factor * wide).abs() + floor
+    return factor if fits.all() else None

@@ -25,6 +25,7 @@ from recsys.losses import (
     sampled_softmax_loss,
 )
 from recsys.losses.block_sum import common_factor
+from recsys.losses.products import PlainProducts
 
 LEAVES = ("queries", "positives", "candidates", "biases")
 
@@ -320,6 +321,53 @@ def test_padding_alone_among_other_queries_leaves_their_gradients_and_takes_one_
     assert torch.equal(losses[padding], torch.zeros_like(losses[padding]))
     for one, wanted in zip(actual, take_gradients(others.sum(), inputs), strict=True):
         assert_close(one, wanted, rtol=1e-10, atol=1e-12)
+
+
+@every_loss
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_announced_weights_of_a_wide_spread_take_one_pass(
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = make_inputs(batch=200, candidates=300, rows=100, dtype=dtype)
+    weights = 10 ** torch.linspace(-4, 0, 200, dtype=dtype)
+    weights[::7] = 0
+    calls, logits = [], PlainProducts.logits
+
+    def count(self: PlainProducts, rows: slice, columns: slice) -> tuple[Tensor, Tensor | None]:
+        calls.append(rows)
+        return logits(self, rows, columns)
+
+    monkeypatch.setattr(PlainProducts, "logits", count)
+    losses = LOSSES[name](inputs, loss_weights=weights)
+    take_gradients((losses * weights).sum() / 3, inputs)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_weight_a_hundred_million_times_smaller_is_obeyed(grouped: bool) -> None:
+    # Two queries at right angles: what the second gives candidates stands in a column of its own.
+    # Of two candidates alike in it, softmax's slopes are -1/2 at the positive, 1/2 at the other.
+    queries = torch.eye(2)
+    candidates = torch.zeros(2, 2).requires_grad_()
+    rows = torch.arange(2) if grouped else None
+    announced, weights = torch.tensor([1e8, 1.0]), torch.tensor([1e8, 5.0])
+    losses = full_softmax_loss(
+        queries,
+        candidates,
+        positive_rows=torch.zeros(2, dtype=torch.int64),
+        temperature=1.0,
+        query_rows=rows,
+        loss_weights=announced,
+    )
+    (gradient,) = torch.autograd.grad((losses * weights).sum(), [candidates])
+    assert_close(gradient[:, 1], torch.tensor([-2.5, 2.5]), rtol=1e-6, atol=0)
+
+
+def test_what_is_too_small_to_be_rounded_like_the_rest_has_the_common_factor() -> None:
+    expected = torch.tensor([1.0, 3.3e-44])  # the second is a multiple of 1.4e-45
+    factor = common_factor(expected / 7, expected)
+    assert factor is not None
+    assert float(factor) == pytest.approx(1 / 7)
 
 
 def test_what_is_not_known_has_no_common_factor() -> None:
