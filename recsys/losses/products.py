@@ -77,7 +77,7 @@ class RoundedProducts:
     Args:
         queries: [B, D], float32.
         candidates: [K, D], float32.
-        offsets: [K], float32, or None.
+        offsets: [K], float32, or None; -inf excludes a candidate.
         dtype: What is rounded to.
     """
 
@@ -90,7 +90,9 @@ class RoundedProducts:
         more = [-ones]
         if offsets is not None:  # in two parts, which together have the precision of float32's half
             high = offsets.to(dtype)
-            more += [high[:, None], (offsets - high).to(dtype)[:, None]]
+            # Of -inf, which excludes a candidate, nothing is left over; the difference is NaN.
+            low = (offsets - high).masked_fill(offsets == float("-inf"), 0).to(dtype)
+            more += [high[:, None], low[:, None]]
         self._right = torch.cat([self._candidates, *more], dim=1)  # [K, D + 1 or D + 3]
         self._wide = queries.new_empty(0)
         self._narrow = self._queries.new_empty(0)
@@ -121,11 +123,13 @@ class RoundedProducts:
 
     def _bound(self, queries: Tensor, columns: slice) -> Tensor:
         few = slice(columns.start, min(columns.start + _SHIFT_COLUMNS, columns.stop))
-        logits = torch.mm(queries, self._candidates[few].T)
+        scores = torch.mm(queries, self._candidates[few].T)
         _, offsets = self._few
-        if offsets is not None:
-            logits = logits + offsets[few]
-        return logits.amax(dim=1).to(queries.dtype)
+        if offsets is None:
+            return scores.amax(dim=1)
+        bound = (scores + offsets[few]).amax(dim=1)
+        # Where all of the few are excluded, their scores alone must tell.
+        return torch.where(bound == float("-inf"), scores.amax(dim=1), bound).to(queries.dtype)
 
     def _buffers(self, num_rows: int, num_columns: int) -> tuple[Tensor, Tensor]:
         size = num_rows * num_columns

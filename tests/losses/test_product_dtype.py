@@ -1,6 +1,7 @@
 """Matrix products in bfloat16: how far they are off, and what they do not touch."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ def over_catalogue(loss: Loss) -> Loss:
             inputs["sampled_embeddings"],
             positive_rows=inputs["positive_rows"],
             temperature=inputs["temperature"],
-            catalogue_biases=0.05 * inputs["sampled_log_q"],
+            catalogue_biases=inputs.get("catalogue_biases", 0.05 * inputs["sampled_log_q"]),
             product_dtype=inputs.get("product_dtype"),
         )
 
@@ -140,6 +141,37 @@ def test_a_removed_candidate_gets_a_gradient_of_exactly_zero() -> None:
     gradient = take_gradients(losses, inputs)[2]
     assert torch.equal(gradient[3], torch.zeros(32))
     assert bool((gradient[2] != 0).any())
+
+
+@pytest.mark.parametrize("num_excluded", [1, 150, 299])
+@pytest.mark.parametrize("name", ["sampled_softmax", "full_softmax", "full_logistic"])
+def test_a_bias_of_minus_infinity_excludes_a_candidate(name: str, num_excluded: int) -> None:
+    inputs = make_inputs()
+    inputs["positive_rows"], inputs["sampled_rows"] = torch.full((60,), 299), torch.arange(300)
+    biases = torch.linspace(-1, 1, 300)
+    biases[:num_excluded] = float("-inf")
+    if name == "sampled_softmax":
+        loss: Loss = partial(sampled_softmax_loss, sampled_biases=biases)
+        if num_excluded == 299:
+            inputs["positive_rows"] = inputs["positive_rows"] + 1  # the one left is no hit
+    else:
+        loss = partial(LOSSES[name], catalogue_biases=biases)
+    exact, rounded = loss(**inputs), loss(**inputs, product_dtype=torch.bfloat16)
+    assert_close(rounded, exact, rtol=0.02, atol=0.07)
+    expected, actual = take_gradients(exact, inputs), take_gradients(rounded, inputs)
+    for one, other in zip(actual, expected, strict=True):
+        assert (one - other).norm() <= 0.03 * other.norm() + 1e-6
+    assert torch.equal(actual[2][:num_excluded], torch.zeros(num_excluded, 32))
+
+
+def test_a_row_of_which_every_candidate_is_excluded_has_loss_and_gradient_zero() -> None:
+    inputs = make_inputs()
+    inputs["positive_rows"] += 300
+    biases = torch.full((300,), float("-inf"))
+    losses = sampled_softmax_loss(**inputs, sampled_biases=biases, product_dtype=torch.bfloat16)
+    assert torch.equal(losses, torch.zeros(60))
+    for gradient in take_gradients(losses, inputs):
+        assert torch.equal(gradient, torch.zeros_like(gradient))
 
 
 def test_a_row_without_a_negative_has_loss_and_gradient_zero() -> None:
