@@ -12,6 +12,8 @@ from recsys.data.mapped_arrays import row_blocks
 from recsys.data.memory_budget import MemoryBudget
 from recsys.data.part_counts import PartCounts
 
+_EVENTS_AT_ONCE = 2**20  # whose users are written together
+
 
 @dataclass(frozen=True)
 class PartColumns:
@@ -126,10 +128,17 @@ class _Window:
             columns, offsets = self._parts[part].columns, self._parts[part].offsets
             for name, column in values.items():
                 columns[name].append(column)
-            for rows in row_blocks(self._stop - self._first):
-                first, stop = self._first + rows.start, self._first + rows.stop
-                counts = np.diff(offsets[first : stop + 1])
-                columns["user"].append(np.repeat(np.arange(first, stop, dtype=np.int32), counts))
+            start = int(offsets[self._first])
+            for events in row_blocks(int(offsets[self._stop]) - start, _EVENTS_AT_ONCE):
+                columns["user"].append(_owners(offsets, start + events.start, start + events.stop))
+
+
+def _owners(offsets: NDArray[np.int64], start: int, stop: int) -> NDArray[np.int32]:
+    """Give the user row of each of the events `start` to before `stop`, at least one."""
+    first = int(np.searchsorted(offsets, start, side="right")) - 1
+    last = int(np.searchsorted(offsets, stop, side="left"))
+    inside: NDArray[np.int64] = np.clip(offsets[first : last + 1], start, stop)
+    return np.repeat(np.arange(first, last, dtype=np.int32), np.diff(inside))
 
 
 def _by_row(
