@@ -1,6 +1,7 @@
 """The encoded context of events, block by block, in files that are mapped."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,21 @@ def encode_context(
 def _encoded_blocks(
     schema: FeatureSchema, context: pa.Table, rows: NDArray[np.int64]
 ) -> Iterator[FeatureTable]:
+    batches = context.to_batches()
+    starts = np.cumsum([0, *(len(batch) for batch in batches)])
     for block in row_blocks(max(len(rows), 1)):
-        yield schema.encode(context.take(pa.array(rows[block])))
+        order = np.argsort(rows[block], kind="stable")
+        rising = rows[block][order]
+        bounds = np.searchsorted(rising, starts)
+        taken = [
+            batches[number].take(pa.array(rising[first:stop] - starts[number]))
+            for number, (first, stop) in enumerate(pairwise(bounds))
+            if stop > first
+        ]  # from the whole table Arrow would take of a copy of all texts and lists in one piece
+        encoded = schema.encode(pa.Table.from_batches(taken, context.schema))
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        yield encoded.take(places)
 
 
 class _Encoded:
