@@ -143,7 +143,7 @@ def test_a_removed_candidate_gets_a_gradient_of_exactly_zero() -> None:
     assert bool((gradient[2] != 0).any())
 
 
-@pytest.mark.parametrize("num_excluded", [1, 150, 299])
+@pytest.mark.parametrize("num_excluded", [1, 150, 270])
 @pytest.mark.parametrize("name", ["sampled_softmax", "full_softmax", "full_logistic"])
 def test_a_bias_of_minus_infinity_excludes_a_candidate(name: str, num_excluded: int) -> None:
     inputs = make_inputs()
@@ -152,15 +152,13 @@ def test_a_bias_of_minus_infinity_excludes_a_candidate(name: str, num_excluded: 
     biases[:num_excluded] = float("-inf")
     if name == "sampled_softmax":
         loss: Loss = partial(sampled_softmax_loss, sampled_biases=biases)
-        if num_excluded == 299:
-            inputs["positive_rows"] = inputs["positive_rows"] + 1  # the one left is no hit
     else:
         loss = partial(LOSSES[name], catalogue_biases=biases)
     exact, rounded = loss(**inputs), loss(**inputs, product_dtype=torch.bfloat16)
     assert_close(rounded, exact, rtol=0.02, atol=0.07)
     expected, actual = take_gradients(exact, inputs), take_gradients(rounded, inputs)
     for one, other in zip(actual, expected, strict=True):
-        assert (one - other).norm() <= 0.03 * other.norm() + 1e-6
+        assert (one - other).norm() <= 0.03 * other.norm()
     assert torch.equal(actual[2][:num_excluded], torch.zeros(num_excluded, 32))
 
 
