@@ -56,7 +56,7 @@ def grouped_softmax(
     weights = loss_weights.detach().to(scaled_queries.dtype)
     plan = _Plan(query_rows, positive_rows, starts, blocks, weights, smoothing)
     losses = _GroupedSoftmax.apply(  # type: ignore[no-untyped-call]
-        scaled_queries, catalogue, offsets, plan
+        scaled_queries, catalogue, offsets, (plan, torch.is_grad_enabled())
     )
     return cast(Tensor, losses)
 
@@ -124,9 +124,14 @@ class _Plan:
 class _GroupedSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, catalogue: Tensor, offsets: Tensor | None, plan: _Plan
+        ctx: Any,
+        queries: Tensor,
+        catalogue: Tensor,
+        offsets: Tensor | None,
+        how: tuple[_Plan, bool],
     ) -> Tensor:
-        ctx.plan, needed = plan, ctx.needs_input_grad[:3]
+        plan, differentiable = how
+        ctx.plan, needed = plan, ctx.needs_input_grad[:3] if differentiable else (False,) * 3
         losses, gradients = plan.run(
             queries, catalogue, offsets, weights=plan.weights, needed=needed
         )

@@ -139,6 +139,21 @@ def test_no_gradient_is_made_where_none_is_needed() -> None:
     assert_close(losses, write_out(inputs | plain), rtol=1e-10, atol=1e-12)
 
 
+def test_no_gradient_is_computed_where_gradients_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(PlainProducts, "of_queries", refuse)
+    monkeypatch.setattr(PlainProducts, "of_candidates", refuse)
+    inputs = make_inputs(9)
+    leaves_of(inputs)
+    with torch.no_grad():
+        losses = full_softmax_loss(**inputs)
+    assert_close(losses, write_out(inputs).detach(), rtol=1e-10, atol=1e-12)
+    with pytest.raises(AssertionError):
+        full_softmax_loss(**inputs)
+
+
 SMOOTHED = pytest.mark.parametrize("smoothing", [0.1, 0.7])
 
 
