@@ -88,8 +88,8 @@ class CatalogueLogits:
             return values
         if values is None:
             values = self.queries.new_ones(len(self.query_rows))
-        sums = values.new_zeros(len(self.queries))
-        return sums.index_add(0, self.query_rows, values)
+        sums = values.new_zeros(len(self.queries), dtype=torch.float64)  # as the gradient is summed
+        return sums.index_add(0, self.query_rows, values.double()).to(values.dtype)
 
 
 def compute_catalogue_logits(

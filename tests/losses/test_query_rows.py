@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 from recsys.foundations import ArgumentError, ShapeError
 from recsys.losses import full_logistic_loss, full_softmax_loss, label_smoothing_term
+from recsys.losses.products import PlainProducts
 
 Loss = Callable[..., Tensor]
 LOSSES = pytest.mark.parametrize("loss", [full_softmax_loss, full_logistic_loss])
@@ -117,6 +118,31 @@ def test_the_sum_over_the_catalogue_is_computed_once_a_query(loss: Loss) -> None
         torch.autograd.backward(loss(**inputs).sum())
     largest = max(event.self_cpu_memory_usage for event in profile.events())  # bytes
     assert largest < 2000 * 1000 * 4 / 20
+
+
+@LOSSES
+def test_thousands_of_unequal_weights_a_query_take_one_pass(
+    loss: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = torch.Generator().manual_seed(0)
+    inputs: dict[str, Any] = {
+        "query_embeddings": torch.randn(4, 8, generator=rng),
+        "catalogue_embeddings": torch.randn(300, 8, generator=rng).requires_grad_(),
+        "positive_rows": torch.randint(300, (20_000,), generator=rng),
+        "query_rows": torch.arange(20_000) % 4,
+        "temperature": 1.0,
+    }
+    weights = torch.rand(20_000, generator=rng)
+    calls, logits = [], PlainProducts.logits
+
+    def count(self: PlainProducts, rows: slice, columns: slice) -> tuple[Tensor, Tensor | None]:
+        calls.append(rows)
+        return logits(self, rows, columns)
+
+    monkeypatch.setattr(PlainProducts, "logits", count)
+    losses = loss(**inputs, loss_weights=weights)
+    torch.autograd.backward((losses * weights).sum() / weights.sum())
+    assert len(calls) == 1
 
 
 @LOSSES
