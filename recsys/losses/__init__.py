@@ -14,10 +14,7 @@ from recsys.losses.importance_sampling import (
     importance_weights,
 )
 from recsys.losses.in_batch_softmax import in_batch_softmax_loss
-from recsys.losses.label_smoothing import (
-    label_smoothing_term,
-    sampled_label_smoothing_term,
-)
+from recsys.losses.label_smoothing import sampled_label_smoothing_term
 from recsys.losses.metropolis_hastings import ChainResult, independent_chain, transition_matrix
 from recsys.losses.monte_carlo import monte_carlo_loss
 from recsys.losses.negative_sampling import negative_sampling_loss
@@ -54,7 +51,6 @@ __all__ = [
     "importance_weights",
     "in_batch_softmax_loss",
     "independent_chain",
-    "label_smoothing_term",
     "monte_carlo_loss",
     "negative_sampling_loss",
     "noise_contrastive_loss",

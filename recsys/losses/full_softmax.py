@@ -12,6 +12,7 @@ from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.catalogue_logits import CatalogueLogits, compute_catalogue_logits
 from recsys.losses.expected_gradients import expect_weights, total_weights
 from recsys.losses.grouped_softmax import grouped_softmax
+from recsys.losses.label_smoothing import check_smoothing, label_smoothing_term
 from recsys.losses.log_partition import log_partition
 from recsys.losses.removed_places import RemovedPlaces
 
@@ -111,7 +112,9 @@ def full_softmax_loss(
         losses = logits.by_row(log_z)[:, None] - logits.positive_logits  # [P, T]
         if logits.positive_weights is None:
             losses = losses.squeeze(1) if losses.shape[1] == 1 else losses.mean(dim=1)
-            return losses if label_smoothing == 0 else losses + _smooth(logits, label_smoothing)
+            if label_smoothing == 0:
+                return losses
+            return losses + label_smoothing_term(logits, label_smoothing)
         return (losses * logits.positive_weights).sum(dim=1)
 
 
@@ -121,22 +124,13 @@ def _check_smoothing(
     positive_weights: Tensor | None,
     catalogue_mask: Tensor | None,
 ) -> None:
-    if not 0 <= smoothing < 1:
-        raise ArgumentError(f"`label_smoothing` must be at least 0 and below 1, got {smoothing}.")
+    check_smoothing("label_smoothing", smoothing)
     plain = positive_rows.dim() == 1 and positive_weights is None and catalogue_mask is None
     if smoothing > 0 and not plain:
         raise ArgumentError(
             f"`label_smoothing` must be 0 with a mask, weights or several columns of positives, "
             f"got {smoothing}."
         )
-
-
-def _smooth(logits: CatalogueLogits, smoothing: float) -> Tensor:
-    """Compute ``smoothing * (positive's logit - mean logit of the catalogue)``: [P]."""
-    means = logits.queries @ logits.catalogue.mean(dim=0)  # [B]
-    if logits.offsets is not None:
-        means = means + logits.offsets.mean()
-    return smoothing * (logits.positive_logits.squeeze(1) - logits.by_row(means))
 
 
 def _is_one_pass(

@@ -1,7 +1,7 @@
 """What label smoothing adds to a softmax loss: a part of the target goes to the whole catalogue.
 
-Dimensions: B queries, P positives, S sampled candidates, C candidates in the catalogue, D embedding
-width.
+Dimensions: B queries, P rows of losses, S sampled candidates, C candidates in the catalogue, D
+embedding width.
 """
 
 import torch
@@ -9,19 +9,11 @@ from torch import Tensor
 
 from recsys.foundations import ArgumentError, check_shape
 from recsys.losses import softmax_core as core
-from recsys.losses.paired_scores import paired_scores
+from recsys.losses.catalogue_logits import CatalogueLogits
 from recsys.losses.sample_logits import SampledEmbeddings
 
 
-def label_smoothing_term(
-    query_embeddings: Tensor,
-    catalogue_embeddings: Tensor,
-    *,
-    positive_rows: Tensor,
-    temperature: float | Tensor,
-    smoothing: float,
-    query_rows: Tensor | None = None,
-) -> Tensor:
+def label_smoothing_term(logits: CatalogueLogits, smoothing: float) -> Tensor:
     """Compute ``smoothing * (positive's logit - mean logit of the catalogue)``.
 
     Added to the full softmax's loss, it makes the target ``1 - smoothing`` at the positive and
@@ -29,40 +21,19 @@ def label_smoothing_term(
     mean vector.
 
     Args:
-        query_embeddings: [B, D], float.
-        catalogue_embeddings: [C, D].
-        positive_rows: [P], int64, in [0, C).
-        temperature: Divides the scores; above 0. A scalar tensor if it is learned.
+        logits: Of one positive a row.
         smoothing: In [0, 1).
-        query_rows: [P], int64, in [0, B), the query of each positive. None: P = B, query b chose
-            positive b.
 
     Returns:
         [P], float32 or wider, in nats; it may be below 0.
 
-    Raises:
-        ShapeError: Two arguments disagree in B, P or D.
-        ArgumentError: `smoothing` is out of range, or `temperature` is not above 0.
-
     Source:
         "Rethinking the Inception architecture for computer vision", CVPR 2016.
     """
-    _check_smoothing(smoothing)
-    check_shape("query_embeddings", query_embeddings, None, None)
-    batch, width = query_embeddings.shape
-    check_shape("catalogue_embeddings", catalogue_embeddings, None, width)
-    check_shape("positive_rows", positive_rows, batch if query_rows is None else None)
-    core.check_optional("query_rows", query_rows, len(positive_rows))
-    with torch.autocast(query_embeddings.device.type, enabled=False):
-        queries = core.scale_queries(query_embeddings, temperature)
-        catalogue = core.widen(catalogue_embeddings)
-        means = queries @ catalogue.mean(dim=0)  # [B]
-        if query_rows is None:
-            positives = core.score_positives(queries, catalogue.index_select(0, positive_rows))
-        else:
-            positives = paired_scores(queries, catalogue, query_rows, positive_rows)
-            means = means.index_select(0, query_rows)
-        return smoothing * (positives - means)
+    means = logits.queries @ logits.catalogue.mean(dim=0)  # [B]
+    if logits.offsets is not None:
+        means = means + logits.offsets.mean()
+    return smoothing * (logits.positive_logits.squeeze(1) - logits.by_row(means))
 
 
 def sampled_label_smoothing_term(
@@ -108,7 +79,7 @@ def sampled_label_smoothing_term(
         "Rethinking the Inception architecture for computer vision", CVPR 2016. Differs: the mean
         over the catalogue is estimated by importance sampling.
     """
-    _check_smoothing(smoothing)
+    check_smoothing("smoothing", smoothing)
     check_shape("query_embeddings", query_embeddings, None, None)
     batch, width = query_embeddings.shape
     check_shape("positive_embeddings", positive_embeddings, batch, width)
@@ -153,6 +124,11 @@ def _sum_own(weights: Tensor, vectors: Tensor) -> Tensor:
     return (weights[..., None, :] @ vectors).squeeze(-2)
 
 
-def _check_smoothing(smoothing: float) -> None:
+def check_smoothing(name: str, smoothing: float) -> None:
+    """Check that a part of the target is one.
+
+    Raises:
+        ArgumentError: It is below 0, or not below 1.
+    """
     if not 0 <= smoothing < 1:
-        raise ArgumentError(f"`smoothing` must be at least 0 and below 1, got {smoothing}.")
+        raise ArgumentError(f"`{name}` must be at least 0 and below 1, got {smoothing}.")

@@ -12,11 +12,7 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from recsys.foundations import ArgumentError, ShapeError
-from recsys.losses import (
-    full_softmax_loss,
-    label_smoothing_term,
-    sampled_label_smoothing_term,
-)
+from recsys.losses import full_softmax_loss, sampled_label_smoothing_term
 
 
 def make_inputs(seed: int = 0) -> dict[str, Any]:
@@ -29,23 +25,25 @@ def make_inputs(seed: int = 0) -> dict[str, Any]:
     }
 
 
-@given(smoothing=st.floats(0, 0.99), seed=st.integers(0, 2**16))
+@given(smoothing=st.floats(0, 0.99), seed=st.integers(0, 2**16), columns=st.integers(1, 5))
 def test_the_full_softmax_with_the_term_is_torchs_smoothed_cross_entropy(
-    smoothing: float, seed: int
+    smoothing: float, seed: int, columns: int
 ) -> None:
-    inputs = make_inputs(seed)
-    leaves = [inputs["query_embeddings"], inputs["catalogue_embeddings"]]
-    for leaf in leaves:
-        leaf.requires_grad_()
-    losses = full_softmax_loss(**inputs) + label_smoothing_term(**inputs, smoothing=smoothing)
-    logits = leaves[0] @ leaves[1].T / 0.5
+    biases = torch.linspace(-1, 1, 4, dtype=torch.float64)
+    temperature = torch.tensor(0.5, dtype=torch.float64)
+    inputs = make_inputs(seed) | {"catalogue_biases": biases, "temperature": temperature}
+    names = ("query_embeddings", "catalogue_embeddings", "catalogue_biases", "temperature")
+    leaves = [inputs[name].requires_grad_() for name in names]
+    weights = torch.linspace(-1, 2, 5, dtype=torch.float64)
+    losses = full_softmax_loss(**inputs, label_smoothing=smoothing, catalogue_block_size=columns)
+    logits = (leaves[0] @ leaves[1].T + biases) / temperature
     expected = functional.cross_entropy(
         logits, inputs["positive_rows"], label_smoothing=smoothing, reduction="none"
     )
     assert_close(losses, expected, rtol=1e-12, atol=1e-12)
     for actual, wanted in zip(
-        torch.autograd.grad(losses.sum(), leaves),
-        torch.autograd.grad(expected.sum(), leaves),
+        torch.autograd.grad((losses * weights).sum(), leaves),
+        torch.autograd.grad((expected * weights).sum(), leaves),
         strict=True,
     ):
         assert_close(actual, wanted, rtol=1e-10, atol=1e-12)
@@ -54,7 +52,9 @@ def test_the_full_softmax_with_the_term_is_torchs_smoothed_cross_entropy(
 CHANCES = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)  # of one draw
 
 
-def estimate(inputs: dict[str, Any], samples: Tensor, form: str, **more: Any) -> Tensor:
+def estimate(
+    inputs: dict[str, Any], samples: Tensor, form: str, *, smoothing: float = 0.3, **more: Any
+) -> Tensor:
     """Estimate the term from samples of three draws: [B] for the samples [3] or [B, 3]."""
     catalogue, rows = inputs["catalogue_embeddings"], inputs["positive_rows"]
     vectors: Any = catalogue[samples]
@@ -72,7 +72,7 @@ def estimate(inputs: dict[str, Any], samples: Tensor, form: str, **more: Any) ->
         sampled_log_q=log_q,
         num_candidates=4,
         temperature=0.5,
-        smoothing=0.3,
+        smoothing=smoothing,
         **more,
     )
 
@@ -85,7 +85,7 @@ def test_the_estimate_is_unbiased_over_all_samples(form: str) -> None:
     for sample in itertools.product(range(4), repeat=3):  # three draws with replacement
         chance = CHANCES[list(sample)].prod()
         mean = mean + chance * estimate(inputs, torch.tensor(sample), form)
-    exact = label_smoothing_term(**inputs, smoothing=0.3)
+    exact = full_softmax_loss(**inputs, label_smoothing=0.3) - full_softmax_loss(**inputs)
     assert_close(mean, exact, rtol=1e-12, atol=1e-12)
     [actual], [expected] = (
         torch.autograd.grad(terms.sum(), inputs["catalogue_embeddings"]) for terms in (mean, exact)
@@ -127,13 +127,13 @@ def test_an_in_batch_estimate_is_too_small_by_the_share_of_one_draw() -> None:
 
 
 def test_names_the_argument_that_is_wrong() -> None:
-    inputs = make_inputs()
+    inputs, sample = make_inputs(), torch.tensor([0, 1, 2])
     for smoothing in (-0.1, 1.0, float("nan")):
+        with pytest.raises(ArgumentError, match="`label_smoothing` must be at least 0 and below 1"):
+            full_softmax_loss(**inputs, label_smoothing=smoothing)
         with pytest.raises(ArgumentError, match="`smoothing` must be at least 0 and below 1"):
-            label_smoothing_term(**inputs, smoothing=smoothing)
-    with pytest.raises(ShapeError, match="`positive_rows` must have shape"):
-        label_smoothing_term(**inputs | {"positive_rows": torch.zeros(3).long()}, smoothing=0.1)
+            estimate(inputs, sample, "shared", smoothing=smoothing)
     with pytest.raises(ArgumentError, match="`drawn_mask` must hold booleans"):
-        estimate(inputs, torch.tensor([0, 1, 2]), "shared", drawn_mask=torch.ones(5, 3))
+        estimate(inputs, sample, "shared", drawn_mask=torch.ones(5, 3))
     with pytest.raises(ShapeError, match="`own_columns` must have shape"):
-        estimate(inputs, torch.tensor([0, 1, 2]), "shared", own_columns=torch.zeros(3).long())
+        estimate(inputs, sample, "shared", own_columns=torch.zeros(3).long())

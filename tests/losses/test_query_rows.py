@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from recsys.foundations import ArgumentError, ShapeError
-from recsys.losses import full_logistic_loss, full_softmax_loss, label_smoothing_term
+from recsys.losses import full_logistic_loss, full_softmax_loss
 from recsys.losses.products import PlainProducts
 
 Loss = Callable[..., Tensor]
@@ -72,10 +72,8 @@ def test_positives_are_weighed_as_in_the_loss_of_one_query_for_each(loss: Loss) 
     assert together[0][0] == 0 if softmax else together[0][0] > 0  # one of the rest, that is
 
 
-def test_the_smoothing_term_is_that_of_one_query_for_each_positive() -> None:
-    inputs = make_inputs() | {"smoothing": 0.3}
-    del inputs["catalogue_biases"]
-    together, apart = losses_and_gradients(label_smoothing_term, inputs)
+def test_a_smoothed_target_is_that_of_one_query_for_each_positive() -> None:
+    together, apart = losses_and_gradients(full_softmax_loss, make_inputs(), label_smoothing=0.3)
     for actual, expected in zip(together, apart, strict=True):
         assert_close(actual, expected, rtol=1e-10, atol=1e-12)
 
