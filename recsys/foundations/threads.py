@@ -9,8 +9,8 @@ import threadpoolctl
 import torch
 
 from recsys.foundations.checks import check_positive
+from recsys.foundations.control_group import CGROUP
 
-_CGROUP = Path("/sys/fs/cgroup")  # where a container sees its own limits
 _bound: int | None = None
 
 
@@ -41,7 +41,7 @@ def available_cores() -> int:
     """Count the cores that this process may use: those it is bound to, within its quota."""
     bound = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if bound else os.cpu_count() or 1
-    quota = _cpu_quota(_CGROUP)
+    quota = _cpu_quota(CGROUP)
     return cores if quota is None else max(min(cores, math.ceil(quota)), 1)
 
 

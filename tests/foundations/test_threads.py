@@ -25,6 +25,6 @@ def test_a_limit_of_processor_time_bounds_the_cores(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(threads, "_CGROUP", tmp_path)
+    monkeypatch.setattr(threads, "CGROUP", tmp_path)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(64)))
     assert available_cores() == most
