@@ -30,6 +30,7 @@ def importance_sampling_loss(
     own_columns: Tensor | None = None,
     sampled_mask: Tensor | None = None,
     positive_weights: Tensor | None = None,
+    loss_weights: Tensor | None = None,
 ) -> Tensor:
     """Estimate the full softmax's loss: ``log Z_hat - score of the positive / temperature``.
 
@@ -65,6 +66,9 @@ def importance_sampling_loss(
         sampled_mask: [B, S], bool; True is considered. None: all are.
         positive_weights: As `positive_rows`; target probabilities. 0 drops a positive, as padding
             needs. None: 1 / T each.
+        loss_weights: [B]; the factors, up to a common one, by which the losses will be weighed.
+            They change no result: with them the gradients can be computed along with the losses.
+            None: 1 each.
 
     Returns:
         [B], float32 or wider, in nats; not reduced. 0, with gradient 0, where no sampled candidate
@@ -100,9 +104,10 @@ def importance_sampling_loss(
             sampled_mask=sampled_mask,
             positive_weights=positive_weights,
             remove_accidental_hits=False,
+            loss_weights=loss_weights,
         )
         positive_logits = logits.positive_logits
-        expected = expect_of_difference(positive_logits, positive_weights, None)
+        expected = expect_of_difference(positive_logits, positive_weights, loss_weights)
         return subtract_positives(logits.log_sum(expected), positive_logits, positive_weights)
 
 

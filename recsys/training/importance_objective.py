@@ -140,11 +140,13 @@ class ImportanceObjective:
         losses = blocks.losses()
         short = (~grown.reached).nonzero().squeeze(1).to(losses.device)
         if len(short):
+            weights = None if batch.weights is None else torch.from_numpy(batch.weights)
             exact = full_softmax_loss(
                 query_embeddings[short],
                 self._catalogue.embed(model),
                 positive_rows=request.positive_rows.to(short.device)[short],
                 temperature=model.temperature(),
+                loss_weights=None if weights is None else weights.to(short.device)[short],
             )
             losses = losses.index_copy(0, short, exact)
         self._means.add(

@@ -307,6 +307,7 @@ def test_the_ideal_proposal_makes_every_draw_count() -> None:
         ("sampled_mask", (5,)),
         ("own_columns", (2,)),
         ("positive_weights", (2,)),
+        ("loss_weights", (2,)),
     ],
 )
 def test_names_the_argument_whose_shape_is_wrong(name: str, shape: tuple[int, ...]) -> None:

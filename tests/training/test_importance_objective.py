@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
 from recsys.foundations import FormatError
+from recsys.losses.products import PlainProducts
 from recsys.sampling import (
     BigramProposal,
     BigramSampler,
@@ -193,6 +196,30 @@ def test_the_loss_past_the_cap_is_the_full_softmaxs(unit_items: Any) -> None:
     objective, _ = make(unit_items, min_ess=500, max_samples=10)
     losses = unit_items.losses(objective, SCORES, unit_items.batch(POSITIVES))
     assert_close(losses, -SCORES.log_softmax(dim=1)[range(4), POSITIVES])
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_weighted_rows_past_the_cap_are_scored_against_the_catalogue_once(
+    unit_items: Any, each: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective, sampler = make(unit_items, each=each, min_ess=7, max_samples=15)
+    weights = np.array([0.25, 1.0, 3.0, 0.5], np.float32)
+    batch = replace(unit_items.batch(POSITIVES), weights=weights)
+    queries = unit_items.queries(SCORES)
+    calls, logits = [], PlainProducts.logits
+
+    def count(self: PlainProducts, rows: slice, columns: slice) -> tuple[Tensor, Tensor | None]:
+        calls.append(rows)
+        return logits(self, rows, columns)
+
+    monkeypatch.setattr(PlainProducts, "logits", count)
+    generator = torch.Generator().manual_seed(0)
+    losses = objective.losses(unit_items.model, queries, batch, generator)
+    short = [slow_ess(row, sampler.drawn_for(p)) < 7 for row, p in enumerate(POSITIVES)]
+    assert 0 < sum(short) < 4
+    total = (losses * torch.from_numpy(weights)).sum() / float(weights.sum())
+    torch.autograd.grad(total, [queries, unit_items.table])
+    assert len(calls) == 1
 
 
 def test_without_a_quantile_the_worst_row_holds_up_all(unit_items: Any) -> None:
