@@ -15,6 +15,7 @@ from recsys.foundations import Progress
 
 PARTS = ("train", "validation", "test", "validation_input", "test_input")
 RESERVED = ("user_id", "item_id", "timestamp", "weight")
+ROWS_AT_ONCE = 2**18  # of a block; with all that is computed of them they fit the caches
 # Columns of a coded log. `row`: where each row stood in the input; `part`: where it was given.
 DTYPES: dict[str, type[np.generic]] = {
     "item": np.int32,
@@ -83,7 +84,6 @@ class CodedLog:
         item_counts: [items], int64, rows of each item.
         columns: The columns that there are, of `DTYPES`.
         num_input_rows: Rows of the input, the filtered ones too.
-        rows_at_once: Rows of a block.
         time_range: The first and the last time; None without times or rows.
         distinct_pairs: Whether it is known that no user has an item twice.
     """
@@ -95,7 +95,6 @@ class CodedLog:
     item_counts: NDArray[np.int64]
     columns: dict[str, ColumnFile]
     num_input_rows: int
-    rows_at_once: int
     time_range: tuple[int, int] | None
     distinct_pairs: bool = False
 
@@ -127,7 +126,7 @@ class CodedLog:
         first, start = 0, 0
         with Progress(what, len(self), "rows") as bar:
             while start < len(self):
-                stop_user = int(np.searchsorted(ends, start + self.rows_at_once, side="right"))
+                stop_user = int(np.searchsorted(ends, start + ROWS_AT_ONCE, side="right"))
                 stop_user = max(stop_user, first + 1)
                 stop = int(ends[stop_user - 1])
                 columns = {name: self.columns[name].read(start, stop) for name in names}

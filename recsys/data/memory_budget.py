@@ -1,4 +1,4 @@
-"""How many rows of a log are in memory at once while it is prepared."""
+"""How much memory preparing a log may take, and how many events have room in it."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from recsys.foundations import ConfigError, available_memory
 
 LEAST_MEMORY_GB = 1.0
 _PROGRAM_BYTES = 500_000_000  # Python and the libraries
-_ROWS_AT_ONCE = 2**18  # with all that is computed of them they fit the caches
+_LEAST_EVENTS = 2**18  # put in order together
 _BYTES_A_ROW = 256  # read, checked, coded and sorted, with what that takes in between
 _BYTES_AN_ID = 200  # of a user or an item: text, order, counts and row
 
@@ -42,11 +42,6 @@ class MemoryBudget:
             )
         return cls(int(memory_gb * 1e9), is_given=True)
 
-    @property
-    def rows_at_once(self) -> int:
-        """Give the rows that are read, checked and sorted together."""
-        return _ROWS_AT_ONCE
-
     def check_rows(self, num_rows: int) -> None:
         """Check that rows which must be sorted together have room.
 
@@ -68,7 +63,7 @@ class MemoryBudget:
         ids = num_ids * _BYTES_AN_ID
         self._check(ids, f"{num_ids:,} users and items")
         left = self.num_bytes - _PROGRAM_BYTES - ids
-        return max(left // bytes_an_event, _ROWS_AT_ONCE)
+        return max(left // bytes_an_event, _LEAST_EVENTS)
 
     def _check(self, num_bytes: int, what: str) -> None:
         needed = num_bytes + _PROGRAM_BYTES

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recsys.data.coded_log import DTYPES, PARTS, Block, CodedLog, LogWriter
+from recsys.data.coded_log import DTYPES, PARTS, ROWS_AT_ONCE, Block, CodedLog, LogWriter
 from recsys.data.context_file import ContextFile
 from recsys.data.feature_columns import whole_column
 from recsys.data.id_coder import IdCoder, make_id_coder
@@ -37,7 +37,6 @@ class SpilledLog:
         item_ids: By code.
         columns: Names of the columns beside the user, of `coded_log.DTYPES`.
         context: The context columns in input order, mapped; without columns where there are none.
-        rows_at_once: Rows that are worked on together.
     """
 
     work: WorkFolder
@@ -46,7 +45,6 @@ class SpilledLog:
     item_ids: KnownIds
     columns: tuple[str, ...]
     context: pa.Table
-    rows_at_once: int
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -65,7 +63,7 @@ def spill_logs(
     Args:
         logs: Part -> its log; a single one where the parts are not given.
         work: The folder for the files.
-        budget: How many rows are worked on together.
+        budget: What the rows of the users that are sorted together must fit.
         with_rows: Whether it is kept where each row stood in the input; with context columns it
             always is.
         with_parts: Whether it is kept which log each row is of.
@@ -78,7 +76,7 @@ def spill_logs(
     kinds = {name: common_kind(log.id_kinds()[name] for log in logs.values()) for name in _IDS}
     columns = layout.columns(with_rows=with_rows or bool(layout.context.names))
     dtypes = {name: DTYPES[name] for name in columns}
-    partitions = UserPartitions(work, kinds["user_id"], dtypes, budget.rows_at_once)
+    partitions = UserPartitions(work, kinds["user_id"], dtypes)
     with ContextFile(work, layout.context) as context:
         while True:
             items = make_id_coder(kinds["item_id"], work)
@@ -103,7 +101,6 @@ def spill_logs(
         KnownIds(items.ids),
         columns,
         context.map(),
-        budget.rows_at_once,
     )
 
 
@@ -117,11 +114,11 @@ def order_log(spilled: SpilledLog, pairs: PairFilter) -> CodedLog:
     Returns:
         The log of the rows that stay.
     """
-    work, rows_at_once = spilled.work, spilled.rows_at_once
+    work = spilled.work
     user_ids = make_id_list(spilled.user_kind, work)
     writer = LogWriter(work, pairs.begin(spilled.columns), len(spilled.item_ids))
     with Progress("sorting by user", len(spilled), "rows") as bar:
-        for group in spilled.partitions.groups(rows_at_once):
+        for group in spilled.partitions.groups(ROWS_AT_ONCE):
             ids, counts, columns = sort_group(group)
             block = pairs.apply(Block(0, len(user_ids), counts, columns))
             user_ids.append(ids)
@@ -136,7 +133,6 @@ def order_log(spilled: SpilledLog, pairs: PairFilter) -> CodedLog:
         writer.item_counts,
         writer.columns,
         len(spilled),
-        rows_at_once,
         writer.time_range,
     )
     return pairs.finish(log)

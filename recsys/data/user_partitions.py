@@ -46,15 +46,11 @@ class UserPartitions:
         work: The folder for the files.
         kind: Of the ids of users (see `id_kinds`).
         dtypes: Name -> type of each further column.
-        rows_at_once: The most rows that wait to be sorted and written together.
     """
 
-    def __init__(
-        self, work: WorkFolder, kind: str, dtypes: Mapping[str, DTypeLike], rows_at_once: int
-    ) -> None:
+    def __init__(self, work: WorkFolder, kind: str, dtypes: Mapping[str, DTypeLike]) -> None:
         self._users = _TextSpill(work) if kind == TEXT else _NumberSpill(work)
         self._columns = {name: work.column(name, dtype) for name, dtype in dtypes.items()}
-        self._rows_a_flush = min(rows_at_once, _ROWS_A_FLUSH)
         self._bounds: list[NDArray[np.int64]] = []  # of each flush: [partitions + 1]
         self._num_flushed = 0
         self._forget_waiting()
@@ -71,7 +67,7 @@ class UserPartitions:
         """Add rows; every column has as many as there are users."""
         self._waiting.append((users, columns))
         self._num_waiting += len(users)
-        if self._num_waiting >= self._rows_a_flush:
+        if self._num_waiting >= _ROWS_A_FLUSH:
             self._flush()
 
     def clear(self) -> None:

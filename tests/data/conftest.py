@@ -22,10 +22,6 @@ from recsys.data.work_folder import work_folder
 class TinyBudget(MemoryBudget):
     """So little memory that every log has several blocks and windows."""
 
-    @property
-    def rows_at_once(self) -> int:
-        return 7
-
     def events_at_once(self, num_ids: int, bytes_an_event: int) -> int:
         return 20
 
@@ -78,7 +74,10 @@ def open_log(tmp_path_factory: pytest.TempPathFactory) -> Open:
         logs = {part: RawLog(table, clock, {}, len(table), []) for part, table in given.items()}
         settings = FilterSettings(**{"duplicates": "keep_all"} | filters)
         with_parts = not isinstance(tables, pa.Table)
-        with work_folder(folder / "output") as work:
+        with pytest.MonkeyPatch.context() as patch, work_folder(folder / "output") as work:
+            for name in ("coded_log.ROWS_AT_ONCE", "spilled_log.ROWS_AT_ONCE"):
+                patch.setattr(f"recsys.data.{name}", 7)
+            patch.setattr("recsys.data.user_partitions._ROWS_A_FLUSH", 7)
             spilled = spill_logs(logs, work, TINY, with_rows=True, with_parts=with_parts)
             yield OpenLog(*filter_log(spilled, settings, exclude_seen=exclude_seen))
 

@@ -24,7 +24,8 @@ from recsys.data import (
 )
 from recsys.data.memory_budget import MemoryBudget
 
-RULES = ["temporal", "leave_last_out", "strong_generalization", "cold_items", "random"]
+RULES = ["temporal", "leave_last_out", "strong_generalization", "cold_items", "random", "given"]
+DUPLICATES = ["keep_all", "keep_last", "sum_weights"]
 CONTEXT = {
     "hour": FeatureOptions(kind="numeric"),
     "words": FeatureOptions(kind="multi"),
@@ -34,10 +35,6 @@ CONTEXT = {
 
 class TinyBudget(MemoryBudget):
     """So little memory that a log of some hundred rows has many blocks and windows."""
-
-    @property
-    def rows_at_once(self) -> int:
-        return 17
 
     def events_at_once(self, num_ids: int, bytes_an_event: int) -> int:
         return 41
@@ -72,6 +69,26 @@ def open_table(folder: Path, table: pa.Table) -> LogSource:
     return open_interactions(folder / "log.parquet", options, format=TableFormat())
 
 
+def open_parts(folder: Path, table: pa.Table, rule: str) -> dict[str, LogSource]:
+    """Open a table whole, as "train", or in three parts where the split is given."""
+    ends = {"train": (0, 280), "validation": (280, 330), "test": (330, 400)}
+    parts = {}
+    for name, (start, stop) in ends.items() if rule == "given" else [("train", (0, 400))]:
+        (folder / name).mkdir(exist_ok=True)
+        parts[name] = open_table(folder / name, table.slice(start, stop - start))
+    return parts
+
+
+def prepare_parts(
+    parts: dict[str, LogSource], output: Path, rule: str, duplicates: str
+) -> PreparedDataset:
+    filters = FilterSettings(
+        duplicates=duplicates, min_user_interactions=4, min_item_interactions=6
+    )
+    given = {name: log for name, log in parts.items() if name != "train"}
+    return prepare(parts["train"], output, rule, filters=filters, **given)
+
+
 def prepare(log: LogSource, output: Path, rule: str, **changes: Any) -> PreparedDataset:
     whole: dict[str, Any] = {
         "items": make_items(),
@@ -89,28 +106,39 @@ def prepare(log: LogSource, output: Path, rule: str, **changes: Any) -> Prepared
     return read_prepared(prepare_dataset(log, **whole | changes))
 
 
+@pytest.mark.parametrize("duplicates", DUPLICATES)
 @pytest.mark.parametrize("rule", RULES)
-def test_memory_changes_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
-    log = open_table(tmp_path, make_table())
-    at_once = prepare(log, tmp_path / "one", rule)
+def test_memory_changes_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str, duplicates: str
+) -> None:
+    log = open_parts(tmp_path, make_table(), rule)
+    at_once = prepare_parts(log, tmp_path / "one", rule, duplicates)
     tiny = TinyBudget(10**9, is_given=False)
     monkeypatch.setattr(MemoryBudget, "of", lambda *_: tiny)
+    for name in ("coded_log.ROWS_AT_ONCE", "spilled_log.ROWS_AT_ONCE"):
+        monkeypatch.setattr(f"recsys.data.{name}", 17)
+    monkeypatch.setattr("recsys.data.user_partitions._ROWS_A_FLUSH", 17)
     monkeypatch.setattr("recsys.data.input_order._NUMBERS_AT_ONCE", 10)
-    in_blocks = prepare(log, tmp_path / "many", rule)
+    in_blocks = prepare_parts(log, tmp_path / "many", rule, duplicates)
+    assert at_once.manifest["filters"][0]["repeated_rows"] > 0
     assert at_once.manifest["filters"][1]["removed_rows"] > 0
     assert at_once.manifest["files"] == in_blocks.manifest["files"]
     assert at_once.fingerprint == in_blocks.fingerprint
 
 
+@pytest.mark.parametrize("duplicates", DUPLICATES)
 @pytest.mark.parametrize("rule", RULES)
-def test_ids_that_are_numbers_give_what_their_texts_give(tmp_path: Path, rule: str) -> None:
+def test_ids_that_are_numbers_give_what_their_texts_give(
+    tmp_path: Path, rule: str, duplicates: str
+) -> None:
     table = make_table()
-    numbers = open_table(tmp_path, table)
-    assert numbers.id_kinds() == {"user_id": "signed", "item_id": "unsigned"}
-    first = prepare(numbers, tmp_path / "numbers", rule)
+    numbers = open_parts(tmp_path, table, rule)
+    assert numbers["train"].id_kinds() == {"user_id": "signed", "item_id": "unsigned"}
+    first = prepare_parts(numbers, tmp_path / "numbers", rule, duplicates)
     for place, name in enumerate(("user_id", "item_id")):
         table = table.set_column(place, name, pc.cast(table[name], pa.string()))
-    second = prepare(open_table(tmp_path, table), tmp_path / "texts", rule)
+    texts = open_parts(tmp_path, table, rule)
+    second = prepare_parts(texts, tmp_path / "texts", rule, duplicates)
     assert first.manifest["files"] == second.manifest["files"]
     assert first.users.vocabulary.ids.equals(second.users.vocabulary.ids)
 
