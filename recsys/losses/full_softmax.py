@@ -61,7 +61,7 @@ def full_softmax_loss(
             along with the losses. None: 1 each.
         product_dtype: torch.bfloat16 rounds the factors of the matrix products to it. None: none.
         label_smoothing: The part of each positive's target that goes to the whole catalogue, in
-            [0, 1); see `label_smoothing_term`. Above 0 neither with a mask nor with weights of
+            [0, 1). Above 0 neither with a mask nor with weights of
             positives, and with several positives a query only by `query_rows`.
 
     Returns:

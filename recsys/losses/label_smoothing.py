@@ -48,7 +48,7 @@ def sampled_label_smoothing_term(
     own_columns: Tensor | None = None,
     drawn_mask: Tensor | None = None,
 ) -> Tensor:
-    """Estimate what `label_smoothing_term` computes, from a sample of the catalogue.
+    """Estimate what `label_smoothing` adds to `full_softmax_loss`, from a sample of the catalogue.
 
     The mean logit is ``sum over the sampled of logit / Q``, divided by C: without bias, as Q is how
     often a candidate is expected. So accidental hits stay in it, and what stands in the sample by
