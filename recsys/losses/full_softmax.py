@@ -115,6 +115,8 @@ def full_softmax_loss(
             if label_smoothing == 0:
                 return losses
             return losses + label_smoothing_term(logits, label_smoothing)
+        # Of padding alone with all masked there is no denominator, and 0 times -inf would be NaN.
+        losses = losses.masked_fill(logits.positive_weights == 0, 0)
         return (losses * logits.positive_weights).sum(dim=1)
 
 

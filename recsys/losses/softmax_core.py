@@ -133,7 +133,10 @@ def combine_offsets(
     """Compute ``biases / temperature - log_q`` in the given dtype; None if there is neither."""
     if biases is None:
         return None if log_q is None else -log_q.to(dtype)
-    offsets = widen(biases) / temperature
+    # A bias of -inf excludes a candidate at any temperature: the quotient's slope would be NaN.
+    excluded = biases == float("-inf")
+    offsets = widen(biases).masked_fill(excluded, 0) / temperature
+    offsets = offsets.masked_fill(excluded, float("-inf"))
     return (offsets if log_q is None else offsets - log_q).to(dtype)
 
 

@@ -115,9 +115,20 @@ def test_a_masked_candidate_leaves_the_denominator_but_never_a_positive(
         stay[own[weights[b] > 0]] = True
         kept = weights[b] > 0
         expected = (logits[b][stay].logsumexp(dim=0) - logits[b][own[kept]]) * weights[b][kept]
-        if kept.any():
-            assert_close(losses[b], expected.sum(), rtol=1e-12, atol=1e-12)
+        assert_close(losses[b], expected.sum(), rtol=1e-12, atol=1e-12)
     assert torch.equal(mask, given_mask)
+
+
+def test_a_query_of_padding_alone_with_every_candidate_masked_has_loss_and_gradient_zero() -> None:
+    inputs = make_inputs()
+    weights, mask = torch.ones(5, dtype=torch.float64), torch.ones(5, 13, dtype=torch.bool)
+    weights[2], mask[2] = 0, False
+    queries = inputs["query_embeddings"].requires_grad_()
+    losses = full_softmax_loss(**inputs, positive_weights=weights, catalogue_mask=mask)
+    assert losses[2].item() == 0
+    (gradient,) = take_gradients(losses, [queries])
+    assert torch.equal(gradient[2], torch.zeros_like(gradient[2]))
+    assert (gradient[[0, 1, 3, 4]] != 0).all()
 
 
 def test_a_mask_without_weights_keeps_every_positive() -> None:
@@ -160,6 +171,19 @@ def test_a_learned_temperature_gets_its_gradient() -> None:
         for losses in (full_softmax_loss(**inputs), compute_slowly(inputs))
     )
     assert_close(actual, expected, rtol=1e-10, atol=0)
+
+
+def test_a_learned_temperature_gets_its_gradient_beside_an_excluded_candidate() -> None:
+    inputs = make_inputs()
+    temperature = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    inputs |= {"temperature": temperature, "positive_rows": torch.tensor([0, 1, 2, 3, 4])}
+    some = {name: inputs[f"catalogue_{name}"][:12] for name in ("embeddings", "biases")}
+    without = inputs | {f"catalogue_{name}": values for name, values in some.items()}
+    inputs["catalogue_biases"][12] = float("-inf")
+    actual, expected = (
+        take_gradients(full_softmax_loss(**given), [temperature])[0] for given in (inputs, without)
+    )
+    assert_close(actual, expected, rtol=1e-12, atol=0)
 
 
 def test_computes_in_float32_under_autocast() -> None:
