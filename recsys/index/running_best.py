@@ -118,7 +118,7 @@ class RunningBest:
         """
         asked = self._queries[queries].astype(np.float64)
         num_queries, num_interests, dim = asked.shape
-        flat = asked.swapaxes(0, 1).reshape(-1, dim)  # [M * queries, D]
+        flat = asked.swapaxes(0, 1).reshape(num_interests * num_queries, dim)  # [M * queries, D]
         products = block.vectors.astype(np.float64) @ flat.T
         if num_interests > 1:
             products = products.reshape(-1, num_interests, num_queries).max(axis=1)

@@ -53,7 +53,7 @@ def scored_blocks(
         row_filter: Of these queries; without a list of allowed rows for each.
     """
     num_queries, num_interests, dim = queries.shape
-    flat = queries.swapaxes(0, 1).reshape(-1, dim)  # [M * B, D]
+    flat = queries.swapaxes(0, 1).reshape(num_interests * num_queries, dim)  # [M * B, D]
     allowed = row_filter.allowed_rows
     num_candidates = len(vectors) if allowed is None else len(allowed)
     size = _block_size(len(flat), dim, num_candidates)

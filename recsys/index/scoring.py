@@ -86,7 +86,7 @@ def score_pairs(
         np.take(vectors, rows[part], axis=0, out=found[:size, 0], mode="clip")
         products[:size] = asked[:size]
         products[:size] *= found[:size]
-        sums = products[:size].reshape(-1, dim).sum(axis=1)
+        sums = products[:size].reshape(size * num_interests, dim).sum(axis=1)
         scores[part] = sums.reshape(-1, num_interests).max(axis=1)
     scores += np.float32(0.0)  # -0 becomes 0: equal scores have equal bytes
     return scores

@@ -133,6 +133,17 @@ def test_a_batch_of_no_queries_gives_no_hits() -> None:
     assert hits.offsets.tolist() == [0]
 
 
+@pytest.mark.parametrize("num_interests", [1, 2])
+def test_vectors_without_a_number_score_0_and_stand_in_the_order_of_rows(
+    num_interests: int,
+) -> None:
+    # The sum over no products is 0, for each of 70 candidates: the first rows win.
+    queries = np.zeros((3, num_interests, 0), np.float32)
+    hits = ExactIndex(np.zeros((70, 0), np.float32)).search(queries, 2)
+    assert lists_of(hits) == [[0, 1]] * 3
+    assert hits.scores.tolist() == [0.0] * 6
+
+
 def test_refuses_what_it_cannot_search() -> None:
     index = ExactIndex(make_vectors(5))
     query = make_vectors(1)
