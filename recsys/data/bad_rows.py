@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recsys.data.shown_values import shown
 from recsys.foundations import DataError
 
 
@@ -68,7 +68,7 @@ class BadRows:
         self.counts[reason] = self.counts.get(reason, 0) + count
         if reason not in self.first:
             row = int(np.argmax(bad))
-            value = _shown(column[row].as_py())
+            value = shown(column[row])
             end = hint if isinstance(hint, str) else hint(row)
             where = f"{file}, row {first_row + row + 1}"
             self.first[reason] = f"{where}: column {name!r} holds {value}{end}"
@@ -141,11 +141,3 @@ class RowCheck:
             first_row=self.first_row,
         )
         np.logical_and(self.keep, ~found, out=self.keep)
-
-
-def _shown(value: Any) -> str:
-    """Show a value in a message."""
-    if value is None:
-        return "no value"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

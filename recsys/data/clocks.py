@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recsys.data.shown_values import shown
 from recsys.data.timestamps import (
     PER_SECOND,
     ParsedTimes,
@@ -130,7 +131,7 @@ class TimeReader:
             row = int(np.argmax(parsed.is_local))
             self._first_local = (
                 f"{file}, row {first_row + row + 1}: column {self.column!r} holds "
-                f"{str(column[row].as_py())!r}"
+                f"{shown(column[row])}"
             )
         self._num_local += num_local
         self._num_zoned += int(np.count_nonzero(parsed.is_zoned))
@@ -164,7 +165,7 @@ def read_moments(table: pa.Table, column: str, *, name: str) -> NDArray[np.int64
     ):
         if bad.any():
             row = int(np.argmax(bad))
-            value = "no value" if times.is_null[row] else repr(table[column][row].as_py())[:80]
+            value = "no value" if times.is_null[row] else shown(table[column][row])
             hint = reader.hint(parsed, row) if why is None else why
             raise DataError(f"{name}, row {row + 1}: column {column!r} holds {value}{hint}.")
     return times.values

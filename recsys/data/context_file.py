@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recsys.data.work_folder import WorkFolder
+from recsys.foundations import DataError
 
 
 class ContextFile:
@@ -39,9 +40,13 @@ class ContextFile:
         self._begin()
 
     def add(self, batch: pa.Table) -> None:
-        """Add rows; columns that are no context are left out."""
+        """Add rows; columns that are no context are left out.
+
+        Raises:
+            DataError: A value does not fit the type that all files have in common.
+        """
         if self._schema.names and self._writer is not None:
-            columns = [_as(batch[field.name], field.type) for field in self._schema]
+            columns = [_as(batch[field.name], field) for field in self._schema]
             self._writer.write_table(pa.table(columns, schema=self._schema))
 
     def map(self) -> pa.Table:
@@ -65,7 +70,15 @@ class ContextFile:
                 self._sink.close()
 
 
-def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def _as(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
-    return column if column.type == kind else pc.cast(column, kind)
+    if column.type == field.type:
+        return column
+    try:
+        return pc.cast(column, field.type)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"The column {field.name!r} has types that do not go together: of all files it is "
+            f"{field.type}, of one {column.type}, which holds more ({error})."
+        ) from error

@@ -28,21 +28,38 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(name: str, column: pa.Array) -> pa.LargeStringArray:
-    """Give values as text; whole numbers have no ".0", whichever type holds them.
+    """Give values as text; whole numbers are their digits, whichever type holds them.
+
+    A value's text does not depend on the other values, so that a column may come in blocks.
 
     Raises:
-        DataError: The column holds lists or structures.
+        DataError: The column holds lists, structures or bytes.
     """
     kind = column.type
     if pa.types.is_null(kind) or is_text(kind):
         return column.cast(pa.large_string())
-    if is_list(kind) or pa.types.is_struct(kind) or pa.types.is_binary(kind):
+    if pa.types.is_nested(kind) or _is_bytes(kind):
         raise DataError(f"The feature column {name!r} must hold one value a row, got {kind}.")
+    if pa.types.is_float16(kind):  # which Arrow cannot round
+        column = column.cast(pa.float32())
+    text = column.cast(pa.large_string())
     if pa.types.is_floating(kind):
-        whole = pc.if_else(pc.is_finite(column), pc.equal(pc.trunc(column), column), False)
-        if pc.all(pc.fill_null(whole, True)).as_py() is not False:
-            column = column.cast(pa.int64(), safe=False)
-    return column.cast(pa.large_string())
+        fits = pc.less(pc.abs(column), 2.0**63)  # false for NaN
+        whole = pc.and_(fits, pc.equal(pc.trunc(column), column))
+        digits = pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.large_string())
+        text = pc.if_else(whole, digits, text)
+    return text
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    types = pa.types
+    tests = (
+        types.is_binary,
+        types.is_large_binary,
+        types.is_fixed_size_binary,
+        types.is_binary_view,
+    )
+    return any(test(kind) for test in tests)
 
 
 def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
@@ -53,7 +70,7 @@ def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
     """
     kind = column.type
     if pa.types.is_temporal(kind):
-        column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        column = _microseconds(column)
     if is_text(kind):  # all that a text file can hold
         column = pc.utf8_trim_whitespace(column.cast(pa.large_string()))
         column = pc.if_else(pc.equal(column, ""), None, column)
@@ -67,6 +84,17 @@ def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
         value = column[int(np.argmax(beyond))].as_py()
         raise DataError(f"The feature column {name!r} must hold finite numbers, got {value!r}.")
     return values
+
+
+def _microseconds(column: pa.Array) -> pa.Array:
+    """Give moments since 1970, times of the day since midnight, and durations as int64."""
+    if pa.types.is_time(column.type):
+        unit = pa.time64("us")
+    elif pa.types.is_duration(column.type):
+        unit = pa.duration("us")
+    else:
+        unit = pa.timestamp("us")
+    return column.cast(unit, safe=False).cast(pa.int64())
 
 
 def as_lists(

@@ -34,15 +34,27 @@ def parquet_batches(
         on_bytes: Called with the bytes of the file read since the last call.
 
     Raises:
-        DataError: It is not a Parquet file, or it is damaged.
+        DataError: It is not a Parquet file, or it is damaged, or its text is not UTF-8.
     """
     names = list(columns)
     with _opened(file) as opened:
         total = max(opened.metadata.num_rows, 1)
         for group in range(opened.num_row_groups):  # of several at once Arrow keeps dictionaries
             for batch in opened.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=names):
+                _check_text(file, batch)
                 yield pa.Table.from_batches([batch]).select(names)
                 on_bytes(file.size_bytes * batch.num_rows // total)
+
+
+def _check_text(file: SourceFile, batch: pa.RecordBatch) -> None:
+    """Refuse text that is not UTF-8, which Parquet lets pass and all that follows relies on."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{file.name}: the column {name!r} is damaged or holds bytes that are no text."
+            ) from error
 
 
 @contextmanager
@@ -55,6 +67,8 @@ def _opened(file: SourceFile) -> Iterator[parquet.ParquetFile]:
             parquet.ParquetFile(stream, buffer_size=_BUFFER_BYTES) as opened,
         ):
             yield opened
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file.name} cannot be read as Parquet: a name is no text.") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         text = (str(error).splitlines() or [""])[0]
         raise DataError(f"{file.name} cannot be read as Parquet: {text.rstrip('.')}.") from error

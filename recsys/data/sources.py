@@ -91,6 +91,8 @@ def _expand(path: str) -> list[SourceFile]:
         ) from error
     if info.type == fs.FileType.NotFound:
         raise MissingFileError(f"{prefix}{inside} does not exist.")
+    if info.type == fs.FileType.Unknown:
+        raise MissingFileError(f"{prefix}{inside} is neither a file nor a folder.")
     if info.is_file:
         return [SourceFile(prefix + inside, filesystem, inside, info.size)]
     visible = [each for each in found if not _is_hidden(each.path, inside)]

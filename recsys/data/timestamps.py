@@ -173,7 +173,7 @@ def resolve_times(times: ParsedTimes, *, unit: str, timezone: str, strict: bool)
         strict: Whether text that is not a number is no time either, unless the unit is "iso".
     """
     if unit == "order":
-        readable = times.is_number & (times.fraction == 0) & (np.abs(times.whole) < 2**62)
+        readable = times.is_number & (times.fraction == 0) & _within(times.whole, 2**62)
         nothing = np.zeros(len(readable), bool)
         values = np.where(readable, times.whole, 0)
         return ResolvedTimes(values, times.is_null, ~readable & ~times.is_null, nothing)
@@ -227,6 +227,11 @@ def _plausible(whole: NDArray[np.int64], unit: str) -> NDArray[np.bool_]:
         whole < _LAST_SECOND * per_second
     )
     return fits
+
+
+def _within(whole: NDArray[np.int64], limit: int) -> NDArray[np.bool_]:
+    """Tell which numbers lie between -limit and limit; int64 has no absolute value of its least."""
+    return (whole > -limit) & (whole < limit)
 
 
 def _scale(whole: NDArray[np.int64], fraction: NDArray[np.float64], unit: str) -> NDArray[np.int64]:

@@ -54,6 +54,11 @@ def test_rare_categories_share_row_0() -> None:
         (pa.array([True, False]), ("false", "true")),
         (pa.array(["x", "y"]).dictionary_encode(), ("x", "y")),
         (pa.array([0.5, 1.0]), ("0.5", "1")),
+        (pa.array([1e10, 0.5, None]), ("0.5", "10000000000")),
+        (pa.array([1e10, -(2.0**62)]), ("-4611686018427387904", "10000000000")),
+        (pa.array([1e19, -0.0, float("inf")]), ("0", "1e+19", "inf")),
+        (pa.array(np.array([1.0, 0.5], np.float16)), ("0.5", "1")),
+        (pa.array([1e10, 1.0], pa.float32()), ("1", "10000000000")),
     ],
 )
 def test_categories_of_other_types_are_their_text(values: pa.Array, text: tuple[str, ...]) -> None:
@@ -86,6 +91,19 @@ def test_times_are_numbers() -> None:
     times = pa.array([0, 2_000], pa.timestamp("ms"))  # mean 1 s, standard deviation 1 s
     later = pa.array([3_000_000], pa.timestamp("us"))
     assert array_of(encode(fit(times), later)).tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [
+        (pa.array([1, 3], pa.duration("s")), 2_000_000.0),
+        (pa.array([1, 3], pa.time32("s")), 2_000_000.0),
+        (pa.array([1_000, 3_000], pa.time64("ns")), 2.0),
+    ],
+)
+def test_durations_and_times_of_the_day_count_microseconds(values: pa.Array, mean: float) -> None:
+    spec = fit(values).specs[0]
+    assert (spec.kind, spec.mean, spec.scale) == ("numeric", mean, mean / 2)
 
 
 def test_buckets_are_quantiles_with_row_0_for_missing() -> None:
@@ -203,6 +221,11 @@ def test_comes_back_from_arrow_and_json_unchanged() -> None:
         (pa.array([None], pa.list_(pa.float32())), {}, "no vector in any training row"),
         ([["a"]], {"kind": "categorical"}, "must hold one value a row"),
         (["a"], {"kind": "vector"}, "must hold lists, got"),
+        ([b"a"], {"kind": "categorical"}, "must hold one value a row, got binary"),
+        (pa.array([b"a"], pa.binary(1)), {"kind": "text"}, "must hold one value a row, got fixed"),
+        (pa.array([b"a"], pa.large_binary()), {"kind": "text"}, "one value a row, got large_bin"),
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())), {"kind": "text"}, "got map"),
+        (pa.array([["a"]], pa.list_view(pa.string())), {"kind": "text"}, "got list_view"),
     ],
 )
 def test_names_the_column_that_does_not_hold_what_its_kind_needs(

@@ -23,6 +23,7 @@ from recsys.data import (
     read_prepared,
 )
 from recsys.data.memory_budget import MemoryBudget
+from recsys.foundations import DataError
 
 RULES = ["temporal", "leave_last_out", "strong_generalization", "cold_items", "random", "given"]
 DUPLICATES = ["keep_all", "keep_last", "sum_weights"]
@@ -173,3 +174,18 @@ def test_parts_with_numbers_and_texts_share_their_ids(tmp_path: Path) -> None:
     assert len(dataset.test) == 100
     users = dataset.users.vocabulary.ids_of(dataset.test.users).to_pylist()
     assert sorted(users) == sorted(map(str, table["user_id"][300:].to_pylist()))
+
+
+def test_a_value_beyond_the_type_that_all_files_share_is_refused(tmp_path: Path) -> None:
+    # Of int8 and uint64 Arrow makes int64, which does not hold 2**64 - 1.
+    for name, hours in (
+        ("a", pa.array([-1], pa.int8())),
+        ("b", pa.array([2**64 - 1], pa.uint64())),
+    ):
+        table = pa.table({"user_id": ["u"], "item_id": ["i"], "hour": hours})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    log = open_interactions(tmp_path, LogOptions(context=("hour",)), format=TableFormat())
+    changes: dict[str, Any] = {"items": None, "item_features": {}, "context_features": {}}
+    with pytest.raises(DataError, match=r"'hour' has types that do not go together: .* uint64"):
+        prepare(log, tmp_path / "out" / "dataset", "leave_last_out", **changes)
+    assert list((tmp_path / "out").iterdir()) == []

@@ -112,3 +112,28 @@ def test_how_rows_are_spread_over_files_changes_nothing(
     spread = read(folder, min_rating=2, context=["device"], on_bad_rows="drop")
     assert spread.table.to_pydict() == whole.table.to_pydict()
     assert (spread.dropped, spread.num_rows_read) == (whole.dropped, whole.num_rows_read)
+
+
+@pytest.mark.parametrize("form", ["plain", "dictionary", "list"])
+def test_text_that_is_not_utf8_is_refused_by_its_column(tmp_path: Path, form: str) -> None:
+    bounds = pa.array([0, 1, 2, 3], pa.int32()).buffers()[1]
+    broken: pa.Array = pa.Array.from_buffers(
+        pa.string(), 3, [None, bounds, pa.py_buffer(b"a\xffb")]
+    )
+    if form == "dictionary":
+        broken = broken.dictionary_encode()
+    if form == "list":
+        broken = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), broken)
+    table = pa.table({"user_id": ["u"] * 3, "item_id": ["i"] * 3, "mood": broken})
+    pq.write_table(table, tmp_path / "log.parquet")
+    with pytest.raises(DataError, match=r"log\.parquet: the column 'mood' .* bytes that are no"):
+        read(tmp_path / "log.parquet", context=["mood"])
+    assert len(read(tmp_path / "log.parquet").table) == 3
+
+
+def test_a_column_whose_name_is_no_text_is_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"user_id": ["u"], "item_id": ["i"], "zzzz": [1]}), path)
+    path.write_bytes(path.read_bytes().replace(b"zzzz", b"zz\xff\xfe"))
+    with pytest.raises(DataError, match=r"log\.parquet cannot be read as Parquet"):
+        read(path)

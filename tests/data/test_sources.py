@@ -1,6 +1,7 @@
 """Which files a path stands for."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,9 @@ def test_refuses_a_file_named_twice_and_an_unknown_scheme(tmp_path: Path) -> Non
         find_sources([str(tmp_path), str(tmp_path / "a.csv")])
     with pytest.raises(DataError, match=r"^nosuch://bucket/a\.csv cannot be opened"):
         find_sources("nosuch://bucket/a.csv")
+
+
+def test_refuses_what_is_neither_a_file_nor_a_folder(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(MissingFileError, match=r"pipe\.csv is neither a file nor a folder"):
+        find_sources(str(tmp_path / "pipe.csv"))

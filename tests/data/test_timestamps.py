@@ -147,6 +147,31 @@ def test_integers_past_any_date_do_not_wrap_around() -> None:
     assert log.dropped == {"implausible timestamp": 2}
 
 
+def test_the_least_integer_is_no_order() -> None:
+    # -(2**63) has no absolute value in 64 bits; it is as far from 0 as its neighbour.
+    values = [-(2**63), -(2**63) + 1, -(2**62), -(2**62) + 1, 2**62 - 1, 2**62]
+    log = read_times(values, timestamp_unit="order", on_bad_rows="drop")
+    assert log.dropped == {"unreadable timestamp": 4}
+    assert log.table["timestamp"].to_pylist() == [-(2**62) + 1, 2**62 - 1]
+
+
+@pytest.mark.parametrize(
+    ("number", "zone", "shown"),
+    [
+        (-(2**62), None, r"'-4611686018427387904 of type timestamp\[us\]'"),
+        (2**62, "UTC", r"'4611686018427387904 of type timestamp\[us, tz=UTC\]'"),
+        (1, "Mars/Olympus", r"'1 of type timestamp\[us, tz=Mars/Olympus\]'"),
+        (1, "UTC", r"'1970-01-01 00:00:00.000001\+00:00'"),
+    ],
+)
+def test_a_time_that_python_cannot_hold_is_refused_by_its_number(
+    number: int, zone: str | None, shown: str
+) -> None:
+    message = rf"log, row 1: column 't' holds {shown}, which is not a date from 1971 to 2100"
+    with pytest.raises(DataError, match=message):
+        read_times([number], pa.timestamp("us", zone))
+
+
 def test_dates_outside_1971_to_2100_are_implausible() -> None:
     texts = ["1970-12-31T23:59:59Z", "1971-01-01T00:00:00Z", "2099-12-31T23:59:59Z"]
     log = read_times([*texts, "2100-01-01T00:00:00Z"], on_bad_rows="drop")
