@@ -6,6 +6,7 @@ Dimensions: B queries, S candidates a query, K different candidates in all, D em
 from dataclasses import dataclass, replace
 from typing import Self
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -51,6 +52,12 @@ class PlacedEmbeddings:
 
     def sum(self, weights: Tensor) -> Tensor:
         """Add up each query's vectors by weights [B, S], which get no gradient: [B, D]."""
+        batch, width = self.places.shape
+        # Flat, as torch refuses rows of no place.
         return functional.embedding_bag(
-            self.places, self.vectors, mode="sum", per_sample_weights=weights
+            self.places.flatten(),
+            self.vectors,
+            torch.arange(batch, device=self.places.device) * width,
+            mode="sum",
+            per_sample_weights=weights.flatten(),
         )
