@@ -3,15 +3,13 @@
 import contextlib
 import errno
 import itertools
-import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from numpy.typing import DTypeLike
 
 from recsys.data.column_file import ColumnFile
-from recsys.foundations import DataError
+from recsys.foundations import DataError, temporary_folder
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -48,15 +46,18 @@ class WorkFolder:
 def work_folder(output: Path) -> Iterator[WorkFolder]:
     """Yield a new folder beside `output`; it is removed when the block ends, however it ends.
 
+    What a killed process left there for the same output goes first.
+
     Raises:
         DataError: The disk is full; also where the block itself fills it.
     """
-    output.parent.mkdir(parents=True, exist_ok=True)
-    path = output.parent / f".tmp-{uuid.uuid4().hex}-work"
-    path.mkdir()
-    folder = WorkFolder(path)
+    output = output.resolve()  # where it is a link, its target's disk is the one with room
     try:
-        yield folder
+        with (
+            temporary_folder(output, "-work") as path,
+            contextlib.closing(WorkFolder(path)) as work,
+        ):
+            yield work
     except OSError as error:
         if error.errno not in _FULL:
             raise
@@ -64,6 +65,3 @@ def work_folder(output: Path) -> Iterator[WorkFolder]:
             f"The disk that holds {output.parent} is full: preparing a log takes there about "
             "50 bytes an interaction for a while, and 25 to stay."
         ) from error
-    finally:
-        folder.close()
-        shutil.rmtree(path, ignore_errors=True)

@@ -45,6 +45,7 @@ from recsys.foundations.seeding import (
     seed_everything,
 )
 from recsys.foundations.signals import unwinding_on_signals
+from recsys.foundations.temporary_folder import temporary_folder
 from recsys.foundations.threads import available_cores, set_threads, thread_bound
 
 __all__ = [
@@ -88,6 +89,7 @@ __all__ = [
     "sha256_file",
     "sha256_text",
     "sorted_distinct",
+    "temporary_folder",
     "thread_bound",
     "unwinding_on_signals",
     "write_json",

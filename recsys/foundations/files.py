@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from recsys.foundations.errors import ConfigError, FormatError, MissingFileError
-
-_TEMPORARY = ".tmp-"
+from recsys.foundations.temporary_folder import TEMPORARY, temporary_folder
 
 
 @contextlib.contextmanager
@@ -28,7 +27,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         raise ConfigError(f"{path} is a folder; a file is to be written there.")
     if path.exists() and not path.is_file():  # the rename would replace a device or a pipe
         raise ConfigError(f"{path} is no plain file; it is not replaced by one.")
-    temporary = path.parent / f"{_TEMPORARY}{uuid.uuid4().hex}-{path.name[-60:]}"
+    temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}-{path.name[-60:]}"
     try:
         yield temporary
         _fsync(temporary)
@@ -40,31 +39,41 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder to fill; it replaces `path` if the block ends well, else it goes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Yield a temporary folder to fill; it replaces `path` if the block ends well, else it goes.
+
+    Where `path` is a symbolic link, what it leads to is replaced.
+    """
+    path = path.resolve()
     if path.exists() and not path.is_dir():
         raise ConfigError(f"{path} is a file; a folder is to be written there.")
-    temporary = path.parent / f"{_TEMPORARY}{uuid.uuid4().hex}-{path.name[-60:]}"
-    temporary.mkdir()
-    try:
+    with temporary_folder(path) as temporary:
         yield temporary
         for file in sorted(temporary.rglob("*")):
             _fsync(file)
         _fsync(temporary)
         _swap_in(temporary, path)
         _fsync(path.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _swap_in(temporary: Path, path: Path) -> None:
-    if not path.exists():
-        temporary.rename(path)
-    elif not _exchange(temporary, path):  # no atomic exchange on this system: two renames
-        aside = path.parent / f"{_TEMPORARY}{uuid.uuid4().hex}-old"
+    if not path.exists() and _rename(temporary, path):
+        return
+    if not _exchange(temporary, path):  # no atomic exchange on this system: two renames
+        aside = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}-old"
         path.rename(aside)
         temporary.rename(path)
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _rename(folder: Path, path: Path) -> bool:
+    """Rename a folder; False if another process has put one there in the meantime."""
+    try:
+        folder.rename(path)
+    except OSError:
+        if not path.is_dir():
+            raise
+        return False
+    return True
 
 
 def _exchange(first: Path, second: Path) -> bool:

@@ -91,6 +91,23 @@ def test_it_goes_when_the_process_is_told_to_end(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_preparation_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    number = str(int(signal.SIGKILL))
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path), number],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("True\n", -signal.SIGKILL)
+    assert len(list(tmp_path.iterdir())) == 1
+    with work_folder(tmp_path / "other"):
+        assert len(list(tmp_path.iterdir())) == 2
+    with work_folder(tmp_path / "dataset") as held, work_folder(tmp_path / "dataset") as work:
+        assert sorted(tmp_path.iterdir()) == sorted([held.path, work.path])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_column_gives_back_what_was_added(tmp_path: Path) -> None:
     with work_folder(tmp_path / "dataset") as work:
         column = work.column("x", np.int32)

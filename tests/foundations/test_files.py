@@ -119,6 +119,60 @@ def test_a_kill_leaves_the_old_folder_and_the_next_write_is_not_in_its_way(tmp_p
     with atomic_folder(path) as temporary:
         (temporary / "a").write_text("newer")
     assert (path / "a").read_text() == "newer"
+    assert list(tmp_path.iterdir()) == [path]  # what the killed process left is gone
+
+
+def test_a_folder_that_another_process_fills_stays(tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    with atomic_folder(path) as slow:
+        (slow / "a").write_text("slow")
+        with atomic_folder(path) as fast:
+            (fast / "a").write_text("fast")
+        assert (path / "a").read_text() == "fast"
+        assert (slow / "a").read_text() == "slow"
+    assert (path / "a").read_text() == "slow"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_two_first_writers_that_end_at_once_the_last_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, exists = tmp_path / "folder", Path.exists
+    with atomic_folder(path) as first:
+        (first / "a").write_text("first")
+        with atomic_folder(path) as second:
+            (second / "a").write_text("second")
+        # The first one looked before the second one ended.
+        monkeypatch.setattr(Path, "exists", lambda self: self != path and exists(self))
+    assert (path / "a").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_other_folders_are_not_taken_for_abandoned(tmp_path: Path) -> None:
+    number = "0" * 32
+    names = [f".tmp-{number}-other", f".tmp-{number}-folder-old", ".tmp-1-folder", "folder2"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    (tmp_path / f".tmp-{number}-folder").mkdir()
+    with atomic_folder(tmp_path / "folder"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "folder"])
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path, is_there: bool) -> None:
+    target, link = tmp_path / "disk" / "folder", tmp_path / "link"
+    link.symlink_to(target)
+    if is_there:
+        target.mkdir(parents=True)
+        (target / "old").touch()
+    with atomic_folder(link) as temporary:
+        (temporary / "new").touch()
+        assert temporary.parent == target.parent  # a rename is within one file system
+    assert link.is_symlink()
+    assert list(target.iterdir()) == [target / "new"]
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "disk", link]
+    assert list((tmp_path / "disk").iterdir()) == [target]
 
 
 def test_a_folder_does_not_replace_a_file_nor_a_file_a_folder(tmp_path: Path) -> None:
