@@ -31,7 +31,7 @@ def write_growth_plots(results: Sequence[BenchmarkResult], folder: Path) -> list
     They are named `NAME_by_AXIS.png`, or `NAME_GROUP_by_AXIS.png`.
 
     Args:
-        results: Those without growth are passed over.
+        results: Those without growth are passed over, and sizes that have one value alone.
         folder: Where the files go; made if it is not there.
 
     Returns:
@@ -40,6 +40,8 @@ def write_growth_plots(results: Sequence[BenchmarkResult], folder: Path) -> list
     paths = []
     for result in results:
         for what, lines in grouped(result.growth).items():
+            if all(len(line.sizes) < 2 for line in lines):
+                continue
             slug = re.sub(r"[^a-z0-9]+", "_", f"{result.name} {what}".lower()).strip("_")
             paths.append(folder / f"{slug}.png")
             with atomic_file(paths[-1]) as temporary:

@@ -21,17 +21,12 @@ def write_markdown(
         f"{machine['processor']}, {machine['usable_cores']} cores, torch {machine['torch']}.",
     ]
     for result in results:
-        sizes = ", ".join(f"{name} = {value}" for name, value in result.settings.items())
-        lines += ["", f"### {result.name}", "", f"{_sentence(result.about)} {sizes}.", ""]
+        lines += ["", f"### {result.name}", "", result.sentence(), ""]
         lines += _table(HEADINGS[1:], [row[1:] for row in measurement_rows([result])])
         for what, headings, rows in growth_tables(result):
             lines += ["", f"{what[:1].upper()}{what[1:]}:", "", *_table(headings, rows)]
     with atomic_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _table(headings: Row, rows: Sequence[Row]) -> list[str]:

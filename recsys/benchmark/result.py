@@ -58,6 +58,11 @@ class BenchmarkResult:
     ratios: tuple[Ratio, ...]
     growth: tuple[Growth, ...] = ()
 
+    def sentence(self) -> str:
+        """Say what was compared, and with which sizes."""
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.settings.items())
+        return f"{self.about[:1].upper()}{self.about[1:]}. {sizes}."
+
     def to_json(self) -> dict[str, Any]:
         """Give plain values."""
         return {

@@ -36,13 +36,15 @@ def growth_tables(result: BenchmarkResult) -> Iterator[tuple[str, Row, list[Row]
     """Give a table for each size and group of jobs: what it is of, headings, and a row a job.
 
     A cell holds the milliseconds of a call, how many times the floor that is, and the peak memory,
-    as far as they are known; the last one how many times longer the largest size takes than the
-    smallest.
+    as far as they are known; the last one, where a job has two sizes, how many times longer the
+    largest takes than the smallest.
     """
     for what, lines in grouped(result.growth).items():
         sizes = sorted({size for line in lines for size in line.sizes})
+        rows = [_growth_row(line, sizes) for line in lines]
         headings = ("measured", *(f"{size:,}" for size in sizes), "last / first")
-        yield what, headings, [_growth_row(line, sizes) for line in lines]
+        width = len(headings) if any(row[-1] for row in rows) else len(headings) - 1
+        yield what, headings[:width], [row[:width] for row in rows]
 
 
 def _growth_row(line: Growth, sizes: Sequence[int]) -> Row:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from recsys.benchmark.floor import MachineRates
@@ -29,9 +30,10 @@ def print_benchmarks(results: Sequence[BenchmarkResult], rates: MachineRates | N
 
 
 def benchmark_table(results: Sequence[BenchmarkResult], rates: MachineRates | None = None) -> Table:
-    """Lay results out for rich: a row a measurement."""
+    """Lay results out for rich: a row a measurement, and below them what was measured."""
     table = _table(headline(rates), HEADINGS, list(measurement_rows(results)))
-    table.caption, table.caption_justify = CAPTION, "left"
+    lines = [CAPTION, *(f"{result.name}: {result.sentence()}" for result in results)]
+    table.caption, table.caption_justify = escape("\n".join(lines)), "left"
     return table
 
 

@@ -37,8 +37,12 @@ def make_result() -> BenchmarkResult:
     line = growth_of("table", "catalogue size", {1000: large, 100: small})
     ratios = (time_ratio(measurements, "1,000 items", "100 items"),)
     other = Growth("a | b", "batch size", [8], [0.5], group="log Q")
+    longer = Growth("c", "batch size", [8, 16], [0.5, 0.75], group="log Q")
+    alone = Growth("d", "dimension", [64], [0.5])
     sizes = {"num_draws": 4}
-    return BenchmarkResult("sampler", "draws", sizes, measurements, ratios, (line, other))
+    return BenchmarkResult(
+        "sampler", "draws", sizes, measurements, ratios, (line, other, longer, alone)
+    )
 
 
 def test_growth_is_of_one_call_and_has_floors_and_peaks_where_all_points_have_them() -> None:
@@ -60,7 +64,7 @@ def test_a_floor_is_the_sum_of_what_each_rate_allows() -> None:
     assert make_result().measurements["100 items"].floor_ratio == pytest.approx(5.0, rel=1e-12)
 
 
-def test_one_picture_an_axis_is_written(tmp_path: Path) -> None:
+def test_one_picture_an_axis_is_written_where_a_size_has_several_values(tmp_path: Path) -> None:
     paths = write_growth_plots([make_result()], tmp_path)
     assert [path.name for path in paths] == [
         "sampler_by_catalogue_size.png",
@@ -96,5 +100,9 @@ def test_tables_for_a_terminal_and_a_page_say_the_same(
     # 40 ms against 20: growth 2.
     assert "| measured | 100 | 1,000 | last / first |" in page
     assert "| table | 20 ms<br>5 x floor | 40 ms<br>5 x floor | 2 |" in page
-    assert r"| a \| b | 500 ms |" in page  # no column of its own, and no growth of one size
+    assert r"| a \| b | 500 ms |  |  |" in page  # one size, and no growth
+    assert "| c | 500 ms | 750 ms | 1.5 |" in page
+    assert "| measured | 64 |" in page  # no column of growth
+    assert "sampler: Draws. num_draws = 4." in shown
+    assert "\nDraws. num_draws = 4.\n" in page
     assert "40 ms" in shown
