@@ -24,7 +24,7 @@ from yaml import YAMLError
 from recsys.config.missing_choice import explain_missing
 
 _MOST_LISTED = 12
-_TYPES = {"Integer": "an integer", "Float": "a number", "Boolean": "true or false"}
+_TYPES = {"Integer": "an integer", "Float": "a number", "bool": "true or false"}
 
 
 def explain(error: BaseException) -> str | None:
@@ -132,9 +132,10 @@ def _setting(error: OmegaConfBaseException) -> str:
         return f"{key} must be a list, got {error.value!r}: write {key}=[{error.value}]."
     if "is not Optional" in first:
         return f"{key} must not be null."
-    wanted = re.search(r"could not be converted to (\w+)", first)
+    wanted = re.search(r"could not be converted to (\w+)|is not a valid (bool)", first)
     if wanted:
-        kind = _TYPES.get(wanted[1], f"of type {wanted[1]}")
+        name = wanted[1] or wanted[2]
+        kind = _TYPES.get(name, f"of type {name}")
         return f"{key} must be {kind}, got {error.value!r}."
     return f"{key}: {first.rstrip('.')}." if key else f"{first.rstrip('.')}."
 

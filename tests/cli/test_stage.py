@@ -48,9 +48,8 @@ REFUSED = {
     "data=x seed=": "seed must be an integer, got ''.",
     "data=x k=1": "k must be a list, got 1: write k=[1].",
     "data=x k=[1,a]": "k[1] must be an integer, got 'a'.",
-    "data=x hydra.job.chdir=maybe": (
-        "hydra.job.chdir: Value 'maybe' is not a valid bool (type str)."
-    ),
+    "data=x hydra.job.chdir=maybe": "hydra.job.chdir must be true or false, got 'maybe'.",
+    "data=x hydra.job.chdir=1.5": "hydra.job.chdir must be true or false, got 1.5.",
     # a choice that is none
     "data=x loss=smpled": (
         "loss=smpled is not a choice; did you mean sampled? There are full, sampled."
