@@ -1,5 +1,6 @@
 """Batches made in a thread of their own, ahead of the step that takes them."""
 
+import itertools
 import threading
 from queue import SimpleQueue
 
@@ -48,8 +49,9 @@ class _Ahead:
     """A thread that goes through a stream as far as there are free places."""
 
     def __init__(self, source: BatchStream, depth: int) -> None:
-        self._source, self._stopped = source, False
-        self._free = threading.Semaphore(depth)
+        self._source, self._depth, self._stopped = source, depth, False
+        # Not a semaphore: one that Ctrl-C interrupts may stay locked, and `stop` would wait on it.
+        self._taken: SimpleQueue[None] = SimpleQueue()
         self._made: SimpleQueue[TrainingBatch | BaseException | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="batches", daemon=True)
         self._thread.start()
@@ -57,7 +59,7 @@ class _Ahead:
     def get(self) -> TrainingBatch | None:
         """Wait for the next batch; None at the end."""
         made = self._made.get()
-        self._free.release()
+        self._taken.put(None)
         if isinstance(made, BaseException):
             raise made
         return made
@@ -65,13 +67,17 @@ class _Ahead:
     def stop(self) -> None:
         """End the thread, which finishes the batch that it is at."""
         self._stopped = True
-        self._free.release()
+        self._taken.put(None)
         self._thread.join()
         self._source.close()
 
     def _run(self) -> None:
         try:
-            while self._free.acquire() and not self._stopped:
+            for number in itertools.count():
+                if number >= self._depth:
+                    self._taken.get()
+                if self._stopped:
+                    return
                 batch = next(self._source, None)
                 self._made.put(batch)
                 if batch is None:

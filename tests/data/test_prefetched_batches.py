@@ -1,10 +1,14 @@
 """Batches made ahead in a thread: the same ones, the same errors, and no thread left behind."""
 
 import gc
+import itertools
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,6 +132,40 @@ def test_an_interrupt_reaches_who_waits_for_a_batch() -> None:
     with pytest.raises(KeyboardInterrupt):
         next(stream)
     assert threads() == []
+
+
+def test_an_interrupt_at_any_moment_leaves_nothing_that_waits() -> None:
+    interrupted = [True]
+
+    def take_a_batch(moment: int) -> None:
+        """Take the second batch, and raise before the given line that runs, from 0."""
+        before, moments = sys.gettrace(), itertools.count()
+
+        def trace(frame: FrameType, event: str, arg: object) -> Any:
+            if event == "line" and next(moments) == moment:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return trace
+
+        stream = PrefetchedBatches(make_batches(), depth=1).epoch(0)
+        next(stream)
+        sys.settrace(trace)
+        try:
+            next(stream)
+            interrupted.append(False)
+        except KeyboardInterrupt:
+            interrupted.append(True)
+        finally:
+            sys.settrace(before)
+            stream.close()
+
+    while interrupted[-1]:
+        taker = threading.Thread(target=take_a_batch, args=(len(interrupted) - 1,), daemon=True)
+        taker.start()
+        taker.join(timeout=10)
+        assert not taker.is_alive()
+        assert threads() == []
+    assert len(interrupted) > 5
 
 
 def test_refuses_a_depth_of_zero() -> None:
