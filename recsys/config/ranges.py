@@ -1,10 +1,13 @@
 """Checks of settings: each raises one sentence that names the key, or returns nothing."""
 
 from collections.abc import Collection
+from pathlib import PurePath
 from typing import Any
 
 from recsys.foundations import ConfigError
 from recsys.index import LARGEST_ALPHA
+
+_TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl")
 
 
 def at_least(key: str, value: float, least: float) -> None:
@@ -56,3 +59,9 @@ def one_of(key: str, value: str, choices: Collection[str]) -> None:
     """Check a choice by name."""
     if value not in choices:
         raise ConfigError(f"{key} must be one of {', '.join(choices)}, got {value!r}.")
+
+
+def parquet_file(key: str, value: str) -> None:
+    """Check the name of a Parquet file to be written: none that promises text."""
+    if any(suffix.lower() in _TEXT_SUFFIXES for suffix in PurePath(value).suffixes):
+        raise ConfigError(f"{key} must end in .parquet, the format that is written, got {value!r}.")

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import alpha, at_least, one_of
+from recsys.config.ranges import alpha, at_least, one_of, parquet_file
 from recsys.config.schema_data import (
     PATH,
     PATH_OR_ID,
@@ -260,6 +260,7 @@ class RecommendConfig(StageConfig):
         super().__post_init__()
         at_least("k", self.k, 1)
         alpha("popularity_alpha", self.popularity_alpha)
+        parquet_file("output", self.output)
         units = ("auto", "s", "ms", "us", "ns", "iso", "order")
         one_of("timestamp_unit", self.timestamp_unit, units)
         one_of("on_bad_rows", self.on_bad_rows, ("error", "drop"))
@@ -278,9 +279,11 @@ class NeighboursConfig(StageConfig):
     file: FileFormatConfig = MISSING
 
     def __post_init__(self) -> None:
-        """Check the range."""
+        """Check the ranges."""
         super().__post_init__()
         at_least("k", self.k, 1)
+        if self.output is not None:
+            parquet_file("output", self.output)
 
 
 @dataclass(kw_only=True)

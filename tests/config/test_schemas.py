@@ -484,16 +484,21 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"bundle": "b", "output": "x", "k": 0}, "k must be at least 1, got 0."),
         ({"bundle": "b", "output": ""}, "output must not be empty."),
         (
+            {"bundle": "b", "output": "a.b/top.CSV.gz"},
+            "output must end in .parquet, the format that is written, got 'a.b/top.CSV.gz'.",
+        ),
+        (
             {"bundle": "b", "output": "x", "popularity_alpha": -10.5},
             "popularity_alpha must lie between -10 and 10, got -10.5.",
         ),
-        ({"bundle": "b", "output": "x", "exclude_seen": "some"}, "exclude_seen: Value 'some'"),
+        ({"bundle": "b", "output": "x", "exclude_seen": "some"}, "exclude_seen must be true or"),
         ({"bundle": "b", "output": "x", "timestamp_unit": "h"}, "timestamp_unit must be one of"),
         ({"bundle": "b", "output": "x", "on_bad_rows": "x"}, "on_bad_rows must be one of error"),
     ],
     "neighbours": [
         ({"items": "1"}, "bundle must be given: bundle="),
         ({"bundle": "b", "k": 0}, "k must be at least 1, got 0."),
+        ({"bundle": "b", "output": "near.json"}, "output must end in .parquet, the format"),
     ],
     "explain": [
         ({"user": "1"}, "bundle must be given: bundle="),
