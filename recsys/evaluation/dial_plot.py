@@ -43,6 +43,7 @@ def dial_plot(points: Sequence[DialPoint], k: int, *, where: str, level: float) 
             textcoords="offset points",
             fontsize=9,
             color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
         )
     axes.margins(x=0.12)
     axes.set_xlabel(f"Coverage@{k}: share of the catalogue that stands in anyone's list")
