@@ -18,12 +18,12 @@ from recsys.data import (
     TableFormat,
     open_interactions,
     prepare_dataset,
+    spread_bits,
 )
 from recsys.foundations import make_numpy_generator
 
 _START, _YEAR = 1_672_531_200, 365 * 86_400  # 2023-01-01T00:00:00Z and its length, in seconds
 _ROWS_AT_ONCE = 2**20
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def write_log(path: Path, *, num_rows: int, num_users: int, num_items: int, seed: int) -> None:
@@ -95,7 +95,6 @@ def run_reference(path: Path) -> None:
 
 def _scattered(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Give each number another one of 64 bits, one to one."""
-    mixed = (numbers.astype(np.uint64) + np.uint64(1)) * _FACTOR
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= _FACTOR
+    mixed = spread_bits(numbers.astype(np.uint64) + np.uint64(1))
+    mixed = spread_bits(mixed ^ (mixed >> np.uint64(32)))
     return (mixed ^ (mixed >> np.uint64(29))).view(np.int64)

@@ -19,6 +19,7 @@ from recsys.data.feature_tokens import (
 )
 from recsys.data.features import FeatureSchema, FeatureTable
 from recsys.data.filters import FilterSettings
+from recsys.data.hashing import spread_bits
 from recsys.data.history_ranges import HistoryRanges
 from recsys.data.id_pairs import id_pairs_from_table, read_id_pairs
 from recsys.data.joined_parts import check_joins, count_validation, join_validation
@@ -112,6 +113,7 @@ __all__ = [
     "read_moments",
     "read_prepared",
     "row_lengths",
+    "spread_bits",
     "unit_rows",
     "weigh_by_user",
     "write_entities",

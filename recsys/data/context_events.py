@@ -35,13 +35,21 @@ def fit_context(
     """
     if not wanted:
         return FeatureSchema(())
-    trained = np.zeros(log.num_input_rows, bool)
+    trained = log.work.map_zeros("trained", log.num_input_rows, np.bool_)
     for block in log.blocks("row", what="looking at the context"):
         rows = block.columns["row"]
         trained[rows[parts.read(block.start, block.stop) == TRAIN]] = True
-    mask = pa.array(trained)
-    specs = [fit_column(name, context[name].filter(mask), how) for name, how in wanted.items()]
+    specs = [fit_column(name, _filter(context[name], trained), how) for name, how in wanted.items()]
     return FeatureSchema(tuple(specs))
+
+
+def _filter(column: pa.ChunkedArray, kept: NDArray[np.bool_]) -> pa.ChunkedArray:
+    """Take the values of rows that are kept, chunk by chunk."""
+    taken, start = [], 0
+    for chunk in column.chunks:
+        taken.append(chunk.filter(pa.array(kept[start : start + len(chunk)])))
+        start += len(chunk)
+    return pa.chunked_array(taken, column.type)
 
 
 def encode_context(

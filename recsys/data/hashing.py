@@ -8,8 +8,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-_BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2**64
+_BASE = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio; odd, so that it has an inverse
 _INVERSE = pow(_BASE, -1, 2**64)
+
+
+def spread_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread 64-bit numbers by one multiplication (Fibonacci hashing), element by element.
+
+    The high bits of the result depend on all bits, the low ones on low bits alone.
+    """
+    return values * np.uint64(_BASE)
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+from recsys.data.hashing import spread_bits
 
 
 class IdTable:
@@ -52,7 +52,7 @@ class IdTable:
             slots = (slots[waiting] + 1) & self._mask
 
     def _home(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        return ((keys.view(np.uint64) * _FACTOR) >> self._shift).view(np.int64)
+        return (spread_bits(keys.view(np.uint64)) >> self._shift).view(np.int64)
 
     def _reserve(self, slots: int) -> None:
         bits = (slots - 1).bit_length()

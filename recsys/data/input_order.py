@@ -1,6 +1,5 @@
 """Draws that depend on where the rows of a log stood in the input, filtered rows left out."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +51,7 @@ class InputOrder:
             Input rows -> the part of each, int8.
         """
         order = self._draw(generator)
-        parts = np.zeros(len(order), np.int8)
+        parts = self._file("parts", len(order), np.int8)
         first = 0
         for part, size in sizes.items():
             parts[order[first : first + size]] = part
@@ -73,7 +72,7 @@ class InputOrder:
 
     def _rank(self) -> NDArray[Any]:
         """Number the rows that are left in the order of the input."""
-        left = np.zeros(self._log.num_input_rows, bool)
+        left = self._file("left", self._log.num_input_rows, np.bool_)
         for block in self._log.blocks("row", what="numbering rows"):
             left[block.columns["row"]] = True
         ranks, before = self._file("ranks", len(left), np.int64), 0
@@ -84,9 +83,4 @@ class InputOrder:
         return ranks
 
     def _file(self, name: str, length: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Map a new file; its space is taken at once, for a map could not say that it is full."""
-        path = self._log.work.new_path(name)
-        with path.open("w+b") as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, max(length, 1) * np.dtype(dtype).itemsize)
-            return np.memmap(file, dtype, "r+", shape=max(length, 1)).view(np.ndarray)[:length]
+        return self._log.work.map_zeros(name, length, dtype)

@@ -26,7 +26,7 @@ from recsys.data.raw import LogSource, RawEntities
 from recsys.data.spilled_log import spill_logs
 from recsys.data.split_settings import Split, SplitSettings
 from recsys.data.splits import describe_split, needs_input_order, split_log
-from recsys.data.storage import write_prepared
+from recsys.data.storage import check_replaceable, write_prepared
 from recsys.data.summary import find_warnings, measure_log, summarise
 from recsys.data.work_folder import WorkFolder, work_folder
 from recsys.foundations import ConfigError, DataError
@@ -76,12 +76,13 @@ def prepare_dataset(
         `output`.
 
     Raises:
-        ConfigError: The split needs what the log lacks.
+        ConfigError: The split needs what the log lacks, or the folder holds something else.
         DataError: Nothing is left, or a feature column does not hold what its kind needs.
     """
     given = {"train": raw, "validation": validation, "test": test}
     logs = {name: part for name, part in given.items() if part is not None}
     _check_parts(logs, split)
+    check_replaceable(output)
     budget = MemoryBudget.of(memory_gb)
     with work_folder(output) as work:
         spilled = spill_logs(

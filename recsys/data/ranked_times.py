@@ -6,10 +6,11 @@ from numpy.typing import NDArray
 from recsys.data.coded_log import CodedLog
 
 _BINS = 2**16
+_TIMES_AT_ONCE = 2**20  # that are sorted
 
 
 class RankedTimes:
-    """The times of a log, counted in equal bins; only the bin that is asked for is sorted.
+    """The times of a log, counted in equal bins; the bin that is asked for is divided further.
 
     Args:
         log: At least one row, with times.
@@ -17,40 +18,49 @@ class RankedTimes:
 
     def __init__(self, log: CodedLog) -> None:
         self._log = log
-        self._lowest, highest = log.time_range or (0, 0)
-        self._width = (highest - self._lowest) // _BINS + 1
-        self._ends = np.zeros(_BINS, np.int64)  # rows up to the end of each bin
-        for block in log.blocks("timestamp", what="counting times"):
-            self._ends += np.bincount(self._bins(block.columns["timestamp"]), minlength=_BINS)
-        self._ends = np.cumsum(self._ends)
+        self._range = log.time_range or (0, 0)
+        self._widest = self._count_bins(*self._range)
 
     def __len__(self) -> int:
         return len(self._log)
 
     def at(self, place: int) -> int:
         """Give the time at a place, from 0, of the times in order."""
-        number = int(np.searchsorted(self._ends, place, side="right"))
-        return int(self._sorted_bin(number)[place - self._rows_before(number)])
+        (lowest, highest), counts = self._range, self._widest
+        while True:
+            ends, width = np.cumsum(counts), _width(lowest, highest)
+            number = int(np.searchsorted(ends, place, side="right"))
+            inside = int(counts[number])
+            place -= int(ends[number]) - inside
+            lowest += number * width
+            if width == 1:
+                return lowest
+            highest = lowest + width - 1
+            if inside <= _TIMES_AT_ONCE:
+                return int(np.sort(self._between(lowest, highest))[place])
+            counts = self._count_bins(lowest, highest)
 
     def count_before(self, moment: int) -> int:
         """Count the rows before a moment."""
-        number = (moment - self._lowest) // self._width
-        if not 0 <= number < _BINS:
-            return 0 if number < 0 else len(self)
-        inside = int(np.searchsorted(self._sorted_bin(number), moment))
-        return self._rows_before(number) + inside
+        blocks = self._log.blocks("timestamp", what="looking for a cut in time")
+        return sum(int(np.count_nonzero(b.columns["timestamp"] < moment)) for b in blocks)
 
-    def _bins(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        return (times - self._lowest) // self._width
+    def _count_bins(self, lowest: int, highest: int) -> NDArray[np.int64]:
+        """Count the rows of each bin of a range of times, both ends of which are inside."""
+        counts, width = np.zeros(_BINS, np.int64), _width(lowest, highest)
+        for block in self._log.blocks("timestamp", what="counting times"):
+            times = block.columns["timestamp"]
+            times = times[(times >= lowest) & (times <= highest)]
+            counts += np.bincount((times - lowest) // width, minlength=_BINS)
+        return counts
 
-    def _rows_before(self, number: int) -> int:
-        return int(self._ends[number - 1]) if number else 0
-
-    def _sorted_bin(self, number: int) -> NDArray[np.int64]:
-        """Give the times of one bin in order."""
-        first = self._lowest + number * self._width
+    def _between(self, lowest: int, highest: int) -> NDArray[np.int64]:
         found = []
         for block in self._log.blocks("timestamp", what="looking for a cut in time"):
             times = block.columns["timestamp"]
-            found.append(times[(times >= first) & (times < first + self._width)])
-        return np.sort(np.concatenate(found))
+            found.append(times[(times >= lowest) & (times <= highest)])
+        return np.concatenate(found)
+
+
+def _width(lowest: int, highest: int) -> int:
+    return (highest - lowest) // _BINS + 1

@@ -23,12 +23,19 @@ class SourceFile:
         filesystem: The Arrow file system that holds it.
         path: Its path inside the file system.
         size_bytes: Its size.
+        changed_ns: When it was last written, in ns since 1970; None where that is not known.
     """
 
     name: str
     filesystem: fs.FileSystem
     path: str
     size_bytes: int
+    changed_ns: int | None = None
+
+    @classmethod
+    def of(cls, prefix: str, filesystem: fs.FileSystem, info: fs.FileInfo) -> "SourceFile":
+        """Make one of what a file system says of a file; `prefix` stands before it in messages."""
+        return cls(prefix + info.path, filesystem, info.path, info.size, info.mtime_ns)
 
     @property
     def suffix(self) -> str:
@@ -39,16 +46,29 @@ class SourceFile:
         return suffixes[-1] if suffixes else ""
 
     def describe(self) -> dict[str, Any]:
-        """Give path, size and SHA-256, for the manifest; this reads the file once."""
+        """Give path, size and SHA-256, for the manifest; this reads the file once.
+
+        Raises:
+            DataError: It is not the file any more that was found.
+        """
         digest = hashlib.sha256()
-        with self.filesystem.open_input_stream(self.path, compression=None) as stream:
-            while block := stream.read(_BLOCK_BYTES):
-                digest.update(block)
+        try:
+            with self.filesystem.open_input_stream(self.path, compression=None) as stream:
+                while block := stream.read(_BLOCK_BYTES):
+                    digest.update(block)
+        except FileNotFoundError as error:
+            raise self._changed() from error
+        info = self.filesystem.get_file_info(self.path)
+        if (info.size, info.mtime_ns) != (self.size_bytes, self.changed_ns):
+            raise self._changed()
         return {
             "path": self.name,
             "size_bytes": self.size_bytes,
             "sha256": digest.hexdigest(),
         }
+
+    def _changed(self) -> DataError:
+        return DataError(f"{self.name} changed while it was read; start again once it is whole.")
 
 
 def find_sources(paths: str | Path | Sequence[str | Path]) -> list[SourceFile]:
@@ -94,12 +114,12 @@ def _expand(path: str) -> list[SourceFile]:
     if info.type == fs.FileType.Unknown:
         raise MissingFileError(f"{prefix}{inside} is neither a file nor a folder.")
     if info.is_file:
-        return [SourceFile(prefix + inside, filesystem, inside, info.size)]
+        return [SourceFile.of(prefix, filesystem, info)]
     visible = [each for each in found if not _is_hidden(each.path, inside)]
     if not visible:
         raise MissingFileError(f"The folder {prefix}{inside} holds no files.")
     visible.sort(key=lambda each: each.path)
-    return [SourceFile(prefix + each.path, filesystem, each.path, each.size) for each in visible]
+    return [SourceFile.of(prefix, filesystem, each) for each in visible]
 
 
 def _open(path: str) -> tuple[fs.FileSystem, str, str]:

@@ -13,8 +13,10 @@ from recsys.data.event_files import column_folder, map_events, write_events
 from recsys.data.events import Events
 from recsys.data.features import FeatureSchema
 from recsys.foundations import (
+    ConfigError,
     DataError,
     FormatError,
+    MissingFileError,
     atomic_folder,
     canonical_json,
     check_files,
@@ -73,6 +75,30 @@ def write_prepared(
         whole["files"] = list_files(folder)
         write_json(folder / "manifest.json", whole | {"fingerprint": _fingerprint(whole)})
     return output
+
+
+def check_replaceable(output: Path) -> None:
+    """Check that a data set may be written there: nothing but a data set is replaced by one.
+
+    Raises:
+        ConfigError: There is a file, or a folder that holds something else.
+    """
+    if output.is_dir():
+        if any(output.iterdir()) and not _is_prepared(output):
+            raise ConfigError(
+                f"{output} holds other files than a prepared data set, which would replace them; "
+                "give a folder that is empty or not there."
+            )
+    elif output.exists():
+        raise ConfigError(f"{output} is a file; a folder is to be written there.")
+
+
+def _is_prepared(folder: Path) -> bool:
+    try:
+        manifest = read_json(folder / "manifest.json")
+    except (MissingFileError, FormatError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
 
 
 def _check_count(name: str, count: int) -> None:

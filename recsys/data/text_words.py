@@ -4,12 +4,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recsys.data.hashing import mix, string_buffers
+from recsys.data.hashing import mix, spread_bits, string_buffers
 from recsys.data.stable_order import run_starts, stable_order
 
 _KEPT = np.array([2 ** (8 * count) - 1 for count in range(9)], np.uint64)  # of a word's 8 bytes
 _TEXTS_AT_ONCE = 2**15  # with all that is computed of them they fit the caches
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class TextWords:
@@ -58,12 +57,12 @@ def hash_texts(texts: pa.LargeStringArray) -> NDArray[np.uint64]:
 
 def _hash_some(texts: pa.LargeStringArray) -> NDArray[np.uint64]:
     words = TextWords(texts)
-    hashes = words.lengths.astype(np.uint64) * _FACTOR  # a length and the first byte stay apart
+    hashes = spread_bits(words.lengths.astype(np.uint64))  # a length and the first byte stay apart
     longest = int(words.lengths.max())
     for number in range(-(-longest // 8)):
         reaching = words.lengths > 8 * number
         rows = slice(None) if reaching.all() else np.flatnonzero(reaching)
-        mixed = (hashes[rows] ^ words.word(number, rows)) * _FACTOR
+        mixed = spread_bits(hashes[rows] ^ words.word(number, rows))
         hashes[rows] = mixed ^ (mixed >> np.uint64(29))
     return mix(hashes)
 

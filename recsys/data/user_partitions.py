@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from recsys.data.column_file import ColumnFile
 from recsys.data.feature_columns import whole_column
-from recsys.data.hashing import string_buffers
+from recsys.data.hashing import spread_bits, string_buffers
 from recsys.data.id_kinds import TEXT
 from recsys.data.id_lists import IdArray
 from recsys.data.text_words import hash_texts
@@ -23,7 +23,6 @@ from recsys.foundations import DataError
 
 _NUM_PARTITIONS = 256
 _ROWS_A_FLUSH = 2**17  # with all that is computed of them they fit the caches
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -198,7 +197,7 @@ class _TextSpill:
 
 
 def _top_byte(numbers: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    return ((numbers * _FACTOR) >> np.uint64(56)).astype(np.uint8)
+    return (spread_bits(numbers) >> np.uint64(56)).astype(np.uint8)
 
 
 def _read_ranges(

@@ -3,10 +3,13 @@
 import contextlib
 import errno
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from numpy.typing import DTypeLike
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from recsys.data.column_file import ColumnFile
 from recsys.foundations import DataError, temporary_folder
@@ -35,6 +38,17 @@ class WorkFolder:
         column = ColumnFile(self.new_path(name), dtype)
         self._columns.append(column)
         return column
+
+    def map_zeros(self, name: str, length: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Map a new file of zeros, to be read and written anywhere.
+
+        Its space is taken at once, for a map could not say that the disk is full.
+        """
+        path = self.new_path(name)
+        with path.open("w+b") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(length, 1) * np.dtype(dtype).itemsize)
+            return np.memmap(file, dtype, "r+", shape=max(length, 1)).view(np.ndarray)[:length]
 
     def close(self) -> None:
         """Close all columns."""

@@ -20,7 +20,14 @@ from recsys.data import (
     prepare_dataset,
     read_prepared,
 )
-from recsys.foundations import FormatError, MissingFileError, Ragged, canonical_json, sha256_text
+from recsys.foundations import (
+    ConfigError,
+    FormatError,
+    MissingFileError,
+    Ragged,
+    canonical_json,
+    sha256_text,
+)
 
 
 def make_dataset(folder: Path, *, num_rows: int = 400, seed: int = 0) -> Path:
@@ -199,3 +206,21 @@ def test_the_fingerprint_can_be_computed_from_the_manifest(tmp_path: Path) -> No
     for source in content["sources"]:
         del source["path"]
     assert read_prepared(folder).fingerprint == sha256_text(canonical_json(content))
+
+
+def test_a_data_set_replaces_nothing_but_a_data_set(tmp_path: Path) -> None:
+    output = tmp_path / "logs"
+    output.mkdir()
+    make_dataset(output)  # an empty folder may be taken
+    first = read_prepared(output).fingerprint
+    (output / "features.json").unlink()
+    make_dataset(output)  # and a damaged data set mended
+    assert read_prepared(output).fingerprint == first
+    (tmp_path / "mine").mkdir()
+    for name, text in (("manifest.json", "{}"), ("manifest.json", "["), ("log.csv", "a,b")):
+        (tmp_path / "mine" / name).write_text(text)
+        with pytest.raises(ConfigError, match=r"mine holds other files than a prepared data set"):
+            make_dataset(tmp_path / "mine")
+    assert (tmp_path / "mine" / "log.csv").read_text() == "a,b"
+    with pytest.raises(ConfigError, match=r"log\.csv is a file; a folder is to be written"):
+        make_dataset(tmp_path / "mine" / "log.csv")

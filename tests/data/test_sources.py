@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,26 @@ def test_a_source_is_described_by_size_and_hash(tmp_path: Path) -> None:
         "size_bytes": 5,
         "sha256": hashlib.sha256(b"a.csv").hexdigest(),
     }
+
+
+def shorten(path: Path) -> None:
+    path.write_text("a")
+
+
+def rewrite(path: Path) -> None:
+    path.write_text("b.csv")
+    os.utime(path, ns=(1, 1))
+
+
+@pytest.mark.parametrize("change", [shorten, rewrite, Path.unlink])
+def test_a_file_that_changed_since_it_was_found_is_refused(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    make_files(tmp_path, "a.csv")
+    [source] = find_sources(str(tmp_path / "a.csv"))
+    change(tmp_path / "a.csv")
+    with pytest.raises(DataError, match=r"a\.csv changed while it was read"):
+        source.describe()
 
 
 def test_refuses_what_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
