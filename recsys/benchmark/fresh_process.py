@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ _DEFAULT = dict.fromkeys((*_KEPT, "MALLOC_TOP_PAD_", "GLIBC_TUNABLES"))
 def run_in_fresh_process(job: Callable[[], _Result], *, keep_memory: bool) -> _Result:
     """Run a job in a new process, with the same thread count, and give what it gives.
 
+    Ctrl-C, which reaches both processes, is this one's to answer: the other one is ended by it, and
+    so it is by whatever else is raised here.
+
     Args:
         job: Importable: a module-level function, or `functools.partial` of one.
         keep_memory: Whether malloc keeps what is freed, so that it is not new to the process when
@@ -34,12 +38,33 @@ def run_in_fresh_process(job: Callable[[], _Result], *, keep_memory: bool) -> _R
         _environment(_DEFAULT | (_KEPT if keep_memory else {})),
         ProcessPoolExecutor(1, mp_context=context) as executor,
     ):
-        return executor.submit(_run, job, torch.get_num_threads()).result()
+        others = set(multiprocessing.active_children())
+        with _interrupts_held():
+            future = executor.submit(_run, job, torch.get_num_threads())
+        try:
+            return future.result()
+        except BaseException:  # the executor would wait for the job
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            raise
 
 
 def _run(job: Callable[[], _Result], threads: int) -> _Result:
     torch.set_num_threads(threads)
     return job()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold SIGINT back; a process that is started meanwhile never gets it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
