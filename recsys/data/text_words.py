@@ -59,9 +59,12 @@ def _hash_some(texts: pa.LargeStringArray) -> NDArray[np.uint64]:
     words = TextWords(texts)
     hashes = spread_bits(words.lengths.astype(np.uint64))  # a length and the first byte stay apart
     longest = int(words.lengths.max())
+    rows: NDArray[np.int64] | slice = slice(None)  # that reach so far
     for number in range(-(-longest // 8)):
-        reaching = words.lengths > 8 * number
-        rows = slice(None) if reaching.all() else np.flatnonzero(reaching)
+        reaching = words.lengths[rows] > 8 * number
+        if not reaching.all():
+            found = np.flatnonzero(reaching)
+            rows = found if isinstance(rows, slice) else rows[found]
         mixed = spread_bits(hashes[rows] ^ words.word(number, rows))
         hashes[rows] = mixed ^ (mixed >> np.uint64(29))
     return mix(hashes)
@@ -79,10 +82,11 @@ def order_of_texts(texts: pa.LargeStringArray) -> NDArray[np.int64]:
     words = TextWords(texts)
     first = words.word(0).byteswap()  # then the order of the numbers is that of the bytes
     order = stable_order(first)
-    starts = run_starts(first[order])
+    starts = np.append(run_starts(first[order]), True)  # the last one is behind all
+    tied = np.arange(len(texts))
     longest = int(words.lengths.max()) if len(texts) else 0
     for number in range(1, -(-longest // 8) + 1):
-        tied = np.flatnonzero(~starts | ~np.append(starts[1:], True))
+        tied = tied[~(starts[tied] & starts[tied + 1])]
         if not len(tied):
             break
         rows = order[tied]
