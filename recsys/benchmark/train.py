@@ -17,7 +17,8 @@ from recsys.benchmark.train_result import RecallPoint, TrainResult
 from recsys.foundations import check_positive
 from recsys.models import TwoTower
 
-HISTORY, NAIVE, PROFILE = "history tower", "history tower, naive", "profile tower"
+HISTORY, NAIVE = "history tower", "history tower, naive"
+PROFILE = "profile tower, {:,} users a step"
 TO_RECALL, PEER = "profile tower to the recall", "implicit's iALS"
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,8 @@ class TrainPlan:
     Attributes:
         settings: Sizes, for the report.
         history: The pooled history tower over sampled candidates.
-        profile: The profile tower over the whole catalogue, as large as `history`.
+        profiles: Users of a step -> the profile tower over the whole catalogue, as large as
+            `history`.
         climbing: The profile tower that is to reach the recall.
         naive: The model of `history` as it is written first.
         naive_steps: Steps of it a round.
@@ -67,7 +69,7 @@ class TrainPlan:
 
     settings: Mapping[str, object]
     history: Training
-    profile: Training
+    profiles: Mapping[int, Training]
     climbing: Training
     naive: NaiveTraining
     naive_steps: int
@@ -142,18 +144,19 @@ def _jobs(
             plan.climbing.run_epoch()
 
     plan.history.begin()
-    plan.profile.begin()
     naive_examples = plan.naive_steps * plan.naive_batch_size
     jobs: dict[str, Job] = {
         HISTORY: plan.history.run_epoch,
         NAIVE: lambda: plan.naive(plan.naive_steps),
-        PROFILE: plan.profile.run_epoch,
     }
     units = {
         HISTORY: (plan.history.num_examples, "examples"),
         NAIVE: (naive_examples, "examples"),
-        PROFILE: (plan.profile.num_examples, "examples"),
     }
+    for size, profile in plan.profiles.items():
+        profile.begin()
+        jobs[PROFILE.format(size)] = profile.run_epoch
+        units[PROFILE.format(size)] = (profile.num_examples, "examples")
     if reached is not None:
         jobs[TO_RECALL] = to_recall
         units[TO_RECALL] = (1, "trainings")

@@ -14,7 +14,13 @@ from recsys.config.build_ridge import fit_ridge
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
 from recsys.data import PreparedDataset, TrainingBatches, check_joins
-from recsys.foundations import ConfigError, available_cores, make_generator, set_threads
+from recsys.foundations import (
+    ConfigError,
+    available_cores,
+    make_generator,
+    num_torch_threads,
+    set_threads,
+)
 from recsys.models import (
     ItemTowerSpec,
     ModelSpec,
@@ -35,6 +41,7 @@ from recsys.training import (
     build_optimizers,
     build_schedule,
     choose_device,
+    choose_operator_threads,
     needs_sparse_gradients,
 )
 
@@ -44,6 +51,7 @@ _FREE = ("tracking", "evaluation", "index", "dataset", "split", "features")
 _FREE_KEYS = (
     *("run_dir", "resume", "threads", "dataset_dir"),
     *("trainer.epochs", "trainer.patience", "trainer.refit", "trainer.prefetch"),
+    "trainer.operator_threads",
 )
 
 
@@ -230,9 +238,19 @@ def build_run(
             patience=trainer.patience,
             checkpoint_steps=trainer.checkpoint_steps,
             gradient_clip=config.optimizer.gradient_clip,
+            operator_threads=_operator_threads(config, model),
         ),
         item_counts=dataset.items.counts[: dataset.num_items],
     )
+
+
+def _operator_threads(config: TrainConfig, model: TwoTower) -> int:
+    threads, history = config.trainer.operator_threads, config.model.user_tower.history
+    if threads is not None:
+        return threads
+    read = history.length if history.encoder in ("gru", "attention", "transformer") else 1
+    rows = config.trainer.batch_size * read
+    return choose_operator_threads(model, rows=rows, num_threads=num_torch_threads())
 
 
 def build_optimizer(settings: schema_model.OptimizerConfig, model: TwoTower) -> list[Optimizer]:

@@ -12,7 +12,7 @@ from recsys.data import (
     TrainingBatches,
     weigh_by_user,
 )
-from recsys.foundations import ConfigError
+from recsys.foundations import ConfigError, num_torch_threads
 
 _UNITS = {"events": "", "sequences": " stretches", "profiles": " users"}
 
@@ -25,6 +25,8 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
     """
     batches = _build_source(config, dataset)
     depth = config.trainer.prefetch
+    if depth is None:
+        depth = 1 if num_torch_threads() > 1 else 0
     return PrefetchedBatches(batches, depth=depth) if depth else batches
 
 

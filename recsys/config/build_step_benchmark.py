@@ -21,12 +21,13 @@ from recsys.config.build import build_model_spec, build_optimizer
 from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.config.schema_model import ModelConfig
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch
-from recsys.foundations import ConfigError, make_generator
+from recsys.foundations import ConfigError, make_generator, num_torch_threads, operator_threads
 from recsys.models import TwoTower, build_two_tower
 from recsys.sampling import WithReplacementSampler, merge_repeats
 from recsys.training import (
     ModelStep,
     SampledObjective,
+    choose_operator_threads,
     needs_sparse_gradients,
     sampled_losses,
     update,
@@ -94,6 +95,7 @@ def build_steps(
     """
     model = _build_model(config, size)
     optimizers, clip = build_optimizer(config.optimizer, model), config.optimizer.gradient_clip
+    threads = choose_operator_threads(model, rows=size.batch_size, num_threads=num_torch_threads())
     items = FeatureTable.missing(_NOTHING, size.num_items)
     users = FeatureTable.missing(_NOTHING, size.num_users)
     sampler = WithReplacementSampler(make_proposal(size.num_items), num_sampled=size.num_sampled)
@@ -103,7 +105,7 @@ def build_steps(
         draws = make_generator(config.seed, "benchmark", "step")
         objective = SampledObjective(sampler, items, loss, shorten=shorten)
         step = ModelStep(model, objective, users, draws, items)
-        jobs[name] = partial(_take_step, step, itertools.cycle(batches), optimizers, clip)
+        jobs[name] = partial(_take_step, step, itertools.cycle(batches), optimizers, clip, threads)
     return jobs
 
 
@@ -127,10 +129,12 @@ def _take_step(
     batches: "itertools.cycle[TrainingBatch]",
     optimizers: list[Optimizer],
     clip: float,
+    threads: int,
 ) -> None:
-    losses, weights = step(next(batches))
-    total, weight_sum = (losses * weights).sum(), weights.sum()
-    update(step.model, optimizers, total, weight_sum, rate_share=1.0, gradient_clip=clip)
+    with operator_threads(threads):
+        losses, weights = step(next(batches))
+        total, weight_sum = (losses * weights).sum(), weights.sum()
+        update(step.model, optimizers, total, weight_sum, rate_share=1.0, gradient_clip=clip)
 
 
 def _hidden_width(model: ModelConfig) -> int | None:

@@ -84,6 +84,7 @@ def run_train_benchmark(config: BenchmarkConfig) -> TrainResult:
 
 def _plan(config: BenchmarkConfig, folder: Path) -> TrainPlan:
     sizes, history, profile = config.train, history_config(config), profile_config(config)
+    timed = _as_large(profile, history)
     events, users = read_prepared(folder / "history"), read_prepared(folder / "profile")
     missing = peer_is_missing()
     if missing is not None:
@@ -97,7 +98,10 @@ def _plan(config: BenchmarkConfig, folder: Path) -> TrainPlan:
     return TrainPlan(
         settings={key: value for key, value in vars(sizes).items() if key != "interactions"},
         history=BenchmarkTraining(history, events, folder),
-        profile=BenchmarkTraining(_as_large(profile, history), users, folder),
+        profiles={
+            size: BenchmarkTraining(_of_batches(timed, size), users, folder)
+            for size in sorted({sizes.profile_batch_size, sizes.profile_large_batch_size})
+        },
         climbing=BenchmarkTraining(profile, users, folder),
         naive=_build_naive(config, history, events),
         naive_steps=sizes.naive_steps,
@@ -161,6 +165,10 @@ def profile_config(config: BenchmarkConfig) -> TrainConfig:
 def _as_large(config: TrainConfig, other: TrainConfig) -> TrainConfig:
     model = replace(config.model, embedding_dim=other.model.embedding_dim)
     return replace(config, model=model)
+
+
+def _of_batches(config: TrainConfig, batch_size: int) -> TrainConfig:
+    return replace(config, trainer=replace(config.trainer, batch_size=batch_size))
 
 
 def _compose(config: BenchmarkConfig, settings: dict[str, Any]) -> TrainConfig:

@@ -9,8 +9,8 @@ from recsys.config.schema_data import PATH
 
 _SIZES = (
     *("num_users", "num_items", "num_interactions", "embedding_dim", "batch_size", "num_sampled"),
-    *("naive_steps", "profile_dim", "profile_batch_size", "profile_epochs", "k"),
-    *("peer_factors", "peer_iterations"),
+    *("naive_steps", "profile_dim", "profile_batch_size", "profile_large_batch_size"),
+    *("profile_epochs", "k", "peer_factors", "peer_iterations"),
 )
 
 
@@ -29,6 +29,7 @@ class TrainBenchmarkConfig:
     num_sampled: int = MISSING  # shared by the batch
     naive_steps: int = MISSING  # a round
     profile_dim: int = MISSING  # of the profile tower on the way to the recall
+    profile_large_batch_size: int = MISSING  # users; a second batch size whose epochs are timed
     profile_batch_size: int = MISSING  # users; of the profile tower, as the next five
     profile_epochs: int = MISSING  # at most, on the way to the peer's recall
     profile_learning_rate: float = MISSING

@@ -31,7 +31,8 @@ class TrainerConfig:
     user_weighting: float = MISSING  # an event weighs n ** -this, n the number of its user's events
     drop_last: bool = MISSING  # leave out an epoch's last, smaller batch
     shuffle_rows: int = MISSING  # the most events, windows or users that are shuffled at a time
-    prefetch: int = MISSING  # batches that a thread makes ahead of the steps; 0: none, no thread
+    prefetch: int | None = MISSING  # batches made ahead by a thread; null: 1 with two threads
+    operator_threads: int | None = MISSING  # of each operator of a step; null: by the widest layer
     device: str = MISSING
     precision: str = MISSING
     validate_at: int = MISSING  # k of the validation recall that picks the best epoch
@@ -50,7 +51,10 @@ class TrainerConfig:
                 f"trainer.user_weighting must be from 0 to 1, got {self.user_weighting}."
             )
         at_least("trainer.shuffle_rows", self.shuffle_rows, 1)
-        at_least("trainer.prefetch", self.prefetch, 0)
+        if self.prefetch is not None:
+            at_least("trainer.prefetch", self.prefetch, 0)
+        if self.operator_threads is not None:
+            at_least("trainer.operator_threads", self.operator_threads, 1)
         one_of("trainer.device", self.device, ("auto", "cpu", "cuda", "mps"))
         one_of("trainer.precision", self.precision, ("float32", "bfloat16", "tf32"))
         at_least("trainer.validate_at", self.validate_at, 1)

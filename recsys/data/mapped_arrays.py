@@ -62,7 +62,9 @@ def map_array(path: Path, dtype: DTypeLike, *shape: int | None) -> NDArray[Any]:
     """
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, OverflowError) as error:
+    except OSError as error:  # also where memory or descriptors are short: the file may be whole
+        raise FormatError(f"{path} cannot be mapped: {error.strerror or error}.") from error
+    except (ValueError, EOFError, OverflowError) as error:
         raise FormatError(f"{path} is damaged: not a whole .npy file.") from error
     wanted = (np.dtype(dtype), len(shape))
     if not isinstance(mapped, np.memmap) or (mapped.dtype, mapped.ndim) != wanted:

@@ -123,6 +123,8 @@ def read_prepared(path: Path | str, *, verify: bool = True) -> PreparedDataset:
     check_files(folder, manifest["files"], full=verify)
     try:
         return _read(folder, manifest)
+    except FormatError:
+        raise
     except (pa.ArrowException, KeyError, ValueError, TypeError, OSError) as error:
         raise FormatError(f"{folder} is damaged: {error}") from error
 

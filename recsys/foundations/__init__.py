@@ -47,8 +47,15 @@ from recsys.foundations.seeding import (
 from recsys.foundations.signals import unwinding_on_signals
 from recsys.foundations.temporary_folder import temporary_folder
 from recsys.foundations.threads import available_cores, set_threads, thread_bound
+from recsys.foundations.torch_threads import (
+    Ahead,
+    map_in_torch_threads,
+    num_torch_threads,
+    operator_threads,
+)
 
 __all__ = [
+    "Ahead",
     "ArgumentError",
     "ConfigError",
     "DataError",
@@ -82,7 +89,10 @@ __all__ = [
     "make_generator",
     "make_numpy_generator",
     "map_in_threads",
+    "map_in_torch_threads",
     "num_threads",
+    "num_torch_threads",
+    "operator_threads",
     "read_json",
     "seed_everything",
     "set_threads",

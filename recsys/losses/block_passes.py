@@ -10,10 +10,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from recsys.foundations import has_fast_linear, map_in_torch_threads
 from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.products import Products, make_products
 from recsys.losses.removed_places import RemovedPlaces
 
+_AT_ONCE = 16  # float32 values of 512 bits
 # The sums of some queries [b] -> the gradient that they will get, up to one factor for all queries.
 Weigh = Callable[[slice, Tensor], Tensor]
 
@@ -104,6 +106,30 @@ class Gradients:
         if self.of_offsets is not None:
             self.of_offsets[columns].addmv_(slopes.T, weights)
 
+    def beside(self) -> "Gradients":
+        """Give those of another thread, which adds for other queries: only these are shared."""
+        of_candidates, of_offsets = self.of_candidates, self.of_offsets
+        return Gradients(
+            self.of_queries,
+            None if of_candidates is None else torch.zeros_like(of_candidates),
+            None if of_offsets is None else torch.zeros_like(of_offsets),
+        )
+
+    def take_over(self, other: "Gradients") -> None:
+        """Add what another thread has added up."""
+        for mine, theirs in zip(self.parts()[1:], other.parts()[1:], strict=True):
+            if mine is not None and theirs is not None:
+                mine.add_(theirs)
+
+    def of_first(self, num_candidates: int) -> "Gradients":
+        """Leave the others out: as views."""
+        of_candidates, of_offsets = self.of_candidates, self.of_offsets
+        return Gradients(
+            self.of_queries,
+            None if of_candidates is None else of_candidates[:, :num_candidates],
+            None if of_offsets is None else of_offsets[:num_candidates],
+        )
+
     def parts(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """Give the three."""
         return self.of_queries, self.of_candidates, self.of_offsets
@@ -123,6 +149,26 @@ class Gradients:
         return of_queries, of_candidates, of_offsets
 
 
+def add_in_threads(
+    run: Callable[[slice, Gradients], None], gradients: Gradients, parts: list[slice]
+) -> Gradients:
+    """Run a pass over each part of the queries in a thread of its own.
+
+    Args:
+        run: Given a part and the gradients to add to. No gradient is recorded.
+        gradients: At 0.
+        parts: Of the queries, as `Blocks.split` gives them.
+
+    Returns:
+        The same gradients, with all that was added.
+    """
+    jobs = [(part, gradients.beside() if place else gradients) for place, part in enumerate(parts)]
+    map_in_torch_threads(lambda job: run(*job), jobs)
+    for _, own in jobs[1:]:
+        gradients.take_over(own)
+    return gradients
+
+
 class BlockPasses:
     """The passes over one matrix of logits.
 
@@ -136,6 +182,9 @@ class BlockPasses:
     def __init__(
         self, queries: Tensor, candidates: Tensor, offsets: Tensor | None, plan: Plan
     ) -> None:
+        self._num_candidates = len(candidates)
+        if plan.blocks is None and offsets is not None and has_fast_linear(queries):
+            candidates, offsets = _fill_up(candidates, offsets)
         self._queries, self._candidates, self._offsets = queries, candidates, offsets
         self._shape = len(queries), len(candidates)
         self._kernel, self._weigh, self._removed = plan.kernel, plan.weigh, plan.removed
@@ -152,40 +201,74 @@ class BlockPasses:
     def sum(self) -> Tensor:
         """Compute the sums: [B]."""
         result = self._kernel.start(self._queries)
-        for rows, columns in self._blocks.over(*self._shape):
-            part, _ = self._reduce(rows, columns)
-            result[rows] = self._kernel.combine(result[rows], part)
+
+        def run(some: slice, products: Products, _: Gradients) -> None:
+            for rows, columns in self._blocks.over(some, self._shape[1]):
+                part = self._reduce(products, rows, columns)[0]
+                result[rows] = self._kernel.combine(result[rows], part)
+
+        self._in_threads(run, self._zeros((False,) * 3))
         return result
 
     def differentiate(self, result: Tensor, weights: Tensor, needed: tuple[bool, ...]) -> Gradients:
         """Compute the gradients of the sums [B] times the weights [B]."""
-        gradients = self._zeros(needed)
-        for rows, columns in self._blocks.over(*self._shape):
-            part, slopes = self._reduce(rows, columns)
-            share = self._kernel.share(part, result[rows])
-            gradients.add(self._products, slopes, (rows, columns), share, share * weights[rows])
-            del slopes  # before the next block is made
-        return gradients
+
+        def run(some: slice, products: Products, gradients: Gradients) -> None:
+            for rows, columns in self._blocks.over(some, self._shape[1]):
+                part, slopes = self._reduce(products, rows, columns)
+                share = self._kernel.share(part, result[rows])
+                gradients.add(products, slopes, (rows, columns), share, share * weights[rows])
+                del slopes  # before the next block is made
+
+        return self._in_threads(run, self._zeros(needed))
 
     def sum_and_differentiate(self, needed: tuple[bool, ...]) -> tuple[Tensor, Tensor, Gradients]:
         """Compute the sums [B], the weights that are expected [B], and the gradients, in one."""
         result = self._kernel.start(self._queries)
-        expected, gradients = torch.ones_like(result), self._zeros(needed)
-        for rows, columns in self._blocks.over(*self._shape):
-            result[rows], slopes = self._reduce(rows, columns)
-            if self._weigh is not None:
-                expected[rows] = self._weigh(rows, result[rows])
-            whole = torch.ones_like(result[rows])
-            gradients.add(self._products, slopes, (rows, columns), whole, expected[rows])
-            del slopes  # before the next block is made
-        return result, expected, gradients
+        expected = torch.ones_like(result)
+
+        def run(some: slice, products: Products, gradients: Gradients) -> None:
+            for rows, columns in self._blocks.over(some, self._shape[1]):
+                result[rows], slopes = self._reduce(products, rows, columns)
+                if self._weigh is not None:
+                    expected[rows] = self._weigh(rows, result[rows])
+                whole = torch.ones_like(result[rows])
+                gradients.add(products, slopes, (rows, columns), whole, expected[rows])
+                del slopes  # before the next block is made
+
+        return result, expected, self._in_threads(run, self._zeros(needed))
+
+    def _in_threads(
+        self, run: Callable[[slice, Products, Gradients], None], gradients: Gradients
+    ) -> Gradients:
+        if self._removed is not None:
+            self._removed.prepare()
+
+        def run_alone(some: slice, own: Gradients) -> None:
+            run(some, self._products.alone(), own)
+
+        add_in_threads(run_alone, gradients, self._blocks.split(*self._shape))
+        return gradients.of_first(self._num_candidates)
 
     def _zeros(self, needed: tuple[bool, ...]) -> Gradients:
         return Gradients.zeros(self._queries, self._candidates, self._offsets, needed)
 
-    def _reduce(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
+    def _reduce(self, products: Products, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
         """Give a block's sums [b] and its slopes [b, k]."""
-        logits, shift = self._products.logits(rows, columns)
+        logits, shift = products.logits(rows, columns)
         if self._removed is not None:
-            self._removed.fill(logits, rows, columns)
+            columns = slice(columns.start, min(columns.stop, self._num_candidates))
+            self._removed.fill(logits[:, : columns.stop - columns.start], rows, columns)
         return self._kernel.reduce(logits, shift)
+
+
+def _fill_up(candidates: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """Add excluded candidates, up to a multiple of what a processor works on at once.
+
+    Samples without repeats have another size each time; so there are few sizes, each of which
+    oneDNN prepares once, and rows of logits begin where loads are fast.
+    """
+    missing = -len(candidates) % _AT_ONCE
+    more = candidates.new_zeros(missing, candidates.shape[1])
+    none = offsets.new_full((missing,), float("-inf"))
+    return torch.cat([candidates, more]), torch.cat([offsets, none])

@@ -3,10 +3,13 @@
 Dimensions: B queries, K candidates.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+
+from recsys.foundations import num_torch_threads
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,26 @@ class Blocks:
     num_rows: int
     num_columns: int
 
-    def over(self, batch: int, num_candidates: int) -> Iterator[tuple[slice, slice]]:
-        """Go through [B, K] row by row of blocks; none where B or K is 0."""
-        for row in range(0, batch, self.num_rows):
-            rows = slice(row, min(row + self.num_rows, batch))
+    def over(self, queries: slice, num_candidates: int) -> Iterator[tuple[slice, slice]]:
+        """Go through the rows of some queries, row by row of blocks; none where K is 0."""
+        for row in range(queries.start, queries.stop, self.num_rows):
+            rows = slice(row, min(row + self.num_rows, queries.stop))
             for column in range(0, num_candidates, self.num_columns):
                 yield rows, slice(column, min(column + self.num_columns, num_candidates))
 
+    def split(self, batch: int, num_candidates: int) -> list[slice]:
+        """Cut the queries into parts, one for each thread of torch, where that is worth it.
 
+        Not where blocks hold parts of rows: each thread has gradients of all candidates.
+        """
+        whole_rows = num_candidates <= self.num_columns
+        most = batch * num_candidates // _WORTH_A_THREAD if whole_rows else 1
+        parts = max(min(num_torch_threads(), most, batch), 1)
+        bounds = [batch * part // parts for part in range(parts + 1)]
+        return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
+
+
+_WORTH_A_THREAD = 2**17  # logits, half a millisecond
 # Logits of a block of whole rows that stays in a core's caches; a matrix product needs some rows.
 _CACHED, _FEWEST_ROWS, _MOST_ROWS, _MOST_COLUMNS = 2**20, 128, 1024, 2**15
 _SPLIT = Blocks(num_rows=256, num_columns=4096)  # where rows are longer than that

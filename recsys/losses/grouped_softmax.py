@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError
-from recsys.losses.block_passes import Gradients
+from recsys.losses.block_passes import Gradients, add_in_threads
 from recsys.losses.block_sum import common_factor
 from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.log_partition import LogSumExp
@@ -98,27 +98,36 @@ class _Plan:
     ) -> tuple[Tensor, Gradients]:
         """Compute the losses [P], and the gradients of their sum by the weights [P]."""
         products, kernel = PlainProducts(queries, catalogue, offsets), LogSumExp()
-        gradients = Gradients.zeros(queries, catalogue, offsets, needed)
         losses = queries.new_empty(len(weights))
-        for rows, columns in self.blocks.over(len(queries), len(catalogue)):
-            some, own, places = self.places(rows, len(catalogue))
-            logits, _ = products.logits(rows, columns)  # [b, C]
-            target = logits.view(-1).index_select(0, places) * (1 - self.smoothing)  # [p]
-            if self.smoothing > 0:
-                target += self.smoothing * logits.mean(dim=1).index_select(0, own)
-            log_z, slopes = kernel.reduce(logits, None)
-            losses[some] = log_z.index_select(0, own) - target
-            if any(needed):
-                totals = log_z.new_zeros(len(log_z)).index_add_(0, own, weights[some])  # [b]
-                slopes.mul_(totals[:, None])
+
+        def run(part: slice, gradients: Gradients) -> None:
+            for rows, columns in self.blocks.over(part, len(catalogue)):
+                some, own, places = self.places(rows, len(catalogue))
+                logits, _ = products.logits(rows, columns)  # [b, C]
+                target = logits.view(-1).index_select(0, places) * (1 - self.smoothing)  # [p]
                 if self.smoothing > 0:
-                    slopes.sub_(totals[:, None], alpha=self.smoothing / len(catalogue))
-                pull = self.smoothing - 1
-                slopes.view(-1).index_add_(0, places, weights[some], alpha=pull)
-                ones = torch.ones_like(totals)
-                gradients.add(products, slopes, (rows, columns), ones, ones)
-            del logits, slopes  # before the next block is made
-        return losses, gradients
+                    target += self.smoothing * logits.mean(dim=1).index_select(0, own)
+                log_z, slopes = kernel.reduce(logits, None)
+                losses[some] = log_z.index_select(0, own) - target
+                if any(needed):
+                    pulled = self._pull(slopes, own, places, weights[some])
+                    ones = torch.ones_like(log_z)
+                    gradients.add(products, pulled, (rows, columns), ones, ones)
+                    del pulled
+                del logits, slopes  # before the next block is made
+
+        gradients = Gradients.zeros(queries, catalogue, offsets, needed)
+        parts = self.blocks.split(len(queries), len(catalogue))
+        return losses, add_in_threads(run, gradients, parts)
+
+    def _pull(self, shares: Tensor, own: Tensor, places: Tensor, weights: Tensor) -> Tensor:
+        """Turn shares [b, C] into the slopes of the block's losses times their weights [p]."""
+        totals = weights.new_zeros(len(shares)).index_add_(0, own, weights)  # [b]
+        slopes = shares.mul_(totals[:, None])
+        if self.smoothing > 0:
+            slopes.sub_(totals[:, None], alpha=self.smoothing / shares.shape[1])
+        slopes.view(-1).index_add_(0, places, weights, alpha=self.smoothing - 1)
+        return slopes
 
 
 class _GroupedSoftmax(torch.autograd.Function):

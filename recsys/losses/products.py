@@ -3,6 +3,7 @@
 Dimensions: B queries, K candidates, D embedding width; b and k of a block.
 """
 
+import copy
 from typing import Protocol
 
 import torch
@@ -35,6 +36,10 @@ class Products(Protocol):
         """Sum the queries, each times its weight [b], by prepared slopes: [D, k]."""
         ...
 
+    def alone(self) -> "Products":
+        """Give products of the same factors that another thread may call at the same time."""
+        ...
+
 
 class PlainProducts:
     """Products in the precision of what is given.
@@ -65,6 +70,10 @@ class PlainProducts:
     def of_candidates(self, slopes: Tensor, rows: slice, weights: Tensor) -> Tensor:
         """Sum the queries."""
         return linear((self._queries[rows] * weights[:, None]).T, slopes.T)
+
+    def alone(self) -> "PlainProducts":
+        """Give these: they hold nothing between calls."""
+        return self
 
 
 class RoundedProducts:
@@ -120,6 +129,12 @@ class RoundedProducts:
     def of_candidates(self, slopes: Tensor, rows: slice, weights: Tensor) -> Tensor:
         """Sum the queries."""
         return torch.mm((self._queries[rows] * weights[:, None]).to(slopes.dtype).T, slopes)
+
+    def alone(self) -> "RoundedProducts":
+        """Give a copy with memory of its own for blocks."""
+        other = copy.copy(self)
+        other._wide, other._narrow = self._wide.new_empty(0), self._narrow.new_empty(0)
+        return other
 
     def _bound(self, queries: Tensor, columns: slice) -> Tensor:
         few = slice(columns.start, min(columns.start + _SHIFT_COLUMNS, columns.stop))

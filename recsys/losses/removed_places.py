@@ -35,6 +35,10 @@ class RemovedPlaces:
     def _hits(self) -> "_Hits | None":
         return _find_hits(self._removal, self._batch)
 
+    def prepare(self) -> None:
+        """Find once what all blocks need, before several threads ask for it."""
+        _ = self._removal.is_empty or self._hits
+
     def find(self) -> Tensor | None:
         """Find what leaves: [B, K], bool; None: nothing does."""
         if self._removal.is_empty:
@@ -63,7 +67,7 @@ class RemovedPlaces:
         if self._hits is not None and self._removal.considered is None and self._num_candidates:
             return self._num_candidates - self._hits.count(self._removal.own_columns)
         counts = self._removal.candidate_rows.new_zeros(self._batch, dtype=torch.int64)
-        for rows, columns in Blocks(256, 4096).over(self._batch, self._num_candidates):
+        for rows, columns in Blocks(256, 4096).over(slice(0, self._batch), self._num_candidates):
             counts[rows] += self._removal.find(rows, columns).logical_not_().sum(dim=1)
         return counts
 
@@ -109,13 +113,15 @@ def _find_hits(removal: Removal, batch: int) -> _Hits | None:
     if candidate_rows.device.type != "cpu" or candidate_rows.dim() == 2:
         return None
     num_candidates = len(candidate_rows)
-    if positive_rows is None:
+    if positive_rows is None or num_candidates == 0:
         nothing = candidate_rows.new_zeros(0, dtype=torch.int64)
         return _Hits(nothing, nothing, nothing.new_zeros(batch + 1), num_candidates)
     sorted_rows, order = candidate_rows.long().sort()
+    distinct, repeats = torch.unique_consecutive(sorted_rows, return_counts=True)
     positives = positive_rows.long().reshape(-1)  # [B T]
-    firsts = torch.searchsorted(sorted_rows, positives)
-    counts = torch.searchsorted(sorted_rows, positives, right=True) - firsts
+    places = torch.searchsorted(distinct, positives).clamp_(max=len(distinct) - 1)
+    counts = repeats[places] * (distinct[places] == positives)
+    firsts = (repeats.cumsum(dim=0) - repeats)[places]
     if int(counts.sum()) > _MOST_HITS:
         return None
     owners = torch.repeat_interleave(counts)  # [n], in [0, B T)

@@ -4,13 +4,15 @@ Dimensions: B bags, L entries in all bags, R rows of the table, D embedding widt
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from recsys.foundations import Ahead
 from recsys.models.grouped_rows import GroupedRows, bags_of, sparse_rows
 
 _AT_ONCE = 16384  # entries multiplied at once
@@ -74,20 +76,52 @@ def bag_dot(table: Tensor, rows: Tensor, offsets: Tensor, queries: Tensor) -> Te
     return apply(table, rows, offsets, queries)
 
 
+@dataclass(frozen=True)
+class _ByRow:
+    """The entries of bags, those of each row together.
+
+    Attributes:
+        groups: The rows.
+        bags: [L], the bag of each entry.
+        weights: [L], its weight.
+    """
+
+    groups: GroupedRows
+    bags: Tensor
+    weights: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor, offsets: Tensor, weights: Tensor) -> Self:
+        """Bring them together."""
+        groups = GroupedRows.of(rows)
+        bags = bags_of(rows, offsets).index_select(0, groups.order)
+        return cls(groups, bags, weights.index_select(0, groups.order))
+
+    def sum(self, vectors: Tensor, shape: torch.Size) -> Tensor:
+        """Sum weight · vector of the bag over the entries of each row: [R, D], sparse."""
+        sums = functional.embedding_bag(
+            self.bags, vectors, self.groups.starts, mode="sum", per_sample_weights=self.weights
+        )
+        return sparse_rows(self.groups.rows, sums, shape)
+
+
 class _BagSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-        ctx.save_for_backward(table, rows, offsets, weights)
+        ctx.save_for_backward(table, rows, offsets)
+        if ctx.needs_input_grad[0]:
+            # Sorting takes as long as the sum itself, and waits for nothing but the rows.
+            ctx.by_row = Ahead(lambda: _ByRow.of(rows, offsets, weights))
         return _sum(table, rows, offsets, weights)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
-        table, rows, offsets, weights = ctx.saved_tensors
+        table, rows, offsets = ctx.saved_tensors
         gradient = gradient.contiguous()
         of_table = of_weights = None
         if ctx.needs_input_grad[0]:
-            of_table = _sum_by_row(table, rows, offsets, weights, gradient)
+            of_table = ctx.by_row.get().sum(gradient, table.shape)
         if ctx.needs_input_grad[3]:
             of_weights = _dot(table, rows, offsets, gradient)
         return of_table, None, None, of_weights
@@ -130,7 +164,7 @@ class _BagDot(torch.autograd.Function):
         gradient = gradient.contiguous()
         of_table = of_queries = None
         if ctx.needs_input_grad[0]:
-            of_table = _sum_by_row(table, rows, offsets, gradient, queries)
+            of_table = _ByRow.of(rows, offsets, gradient).sum(queries, table.shape)
         if ctx.needs_input_grad[3]:
             of_queries = _sum(table, rows, offsets, gradient)
         return of_table, None, None, of_queries
@@ -147,12 +181,3 @@ def _dot(table: Tensor, rows: Tensor, offsets: Tensor, queries: Tensor) -> Tenso
         products = table.index_select(0, some_rows) * queries.index_select(0, some_bags)
         parts.append(products.sum(dim=1))
     return torch.cat(parts)
-
-
-def _sum_by_row(
-    table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor, queries: Tensor
-) -> Tensor:
-    """Give sum(weight · query[bag]) over the entries of each row: [R, D], sparse."""
-    groups = GroupedRows.of(rows)
-    sums = groups.weighted_sum(queries, bags_of(rows, offsets), weights)  # [touched, D]
-    return sparse_rows(groups.rows, sums, table.shape)

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
@@ -118,13 +119,15 @@ def _sort(rows: Tensor) -> tuple[Tensor, Tensor]:
     bits = len(rows).bit_length()
     if rows.device.type != "cpu" or _bits_of_largest(rows) + bits > _BITS_OF_A_WORD:
         return rows.sort(stable=True)
-    words = rows.numpy().astype(np.uint64)
-    words <<= np.uint64(bits)
-    words |= np.arange(len(rows), dtype=np.uint64)
+    short = _bits_of_largest(rows) + bits <= _BITS_OF_A_WORD // 2
+    dtype = np.dtype(np.uint32 if short else np.uint64)
+    words: NDArray[Any] = rows.numpy().astype(dtype)
+    words <<= dtype.type(bits)
+    words |= np.arange(len(rows), dtype=dtype)
     words.sort()
-    order = words & np.uint64(2**bits - 1)
-    words >>= np.uint64(bits)
-    return torch.from_numpy(words.view(np.int64)), torch.from_numpy(order.view(np.int64))
+    order = words & dtype.type(2**bits - 1)
+    words >>= dtype.type(bits)
+    return torch.from_numpy(words.astype(np.int64)), torch.from_numpy(order.astype(np.int64))
 
 
 def _bits_of_largest(rows: Tensor) -> int:

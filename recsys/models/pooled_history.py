@@ -90,14 +90,15 @@ class PooledHistory(nn.Module):
         slots, ages = slots.index_select(0, kept), ages.index_select(0, kept)
         rows = histories.flatten().index_select(0, slots)
         entries = self._weights_of_kept().index_select(0, ages)
-        offsets = torch.searchsorted(kept, starts)  # [B]
+        offsets = _find(starts, kept)  # [B]
 
         totals = self.totals.index_select(0, counts)[:, None] ** self.exponent  # [B, 1]
         pooled = table.bag(rows, offsets, entries) / totals  # [B, D]
         if self.gate is not None:
             entries = entries * self.gate(pooled, rows, offsets)
             pooled = table.bag(rows, offsets, entries) / totals
-        return torch.where(counts[:, None] > 0, pooled, self.empty)
+        # Without known items the sum is exactly 0.
+        return torch.addr(pooled, (counts == 0).to(pooled.dtype), self.empty)
 
     def _keep(self, ages: Tensor) -> Tensor:
         """Give which of the known items are looked up, by their ages: int64, rising.
@@ -119,3 +120,10 @@ def _places(mask: Tensor) -> Tensor:
     if mask.device.type == "cpu":  # NumPy's search is several times faster
         return torch.from_numpy(np.flatnonzero(mask.numpy()))
     return mask.flatten().nonzero().squeeze(1)
+
+
+def _find(values: Tensor, rising: Tensor) -> Tensor:
+    """Give where each of the values, rising too, would stand: int64."""
+    if values.device.type == "cpu":  # NumPy's search goes on from the value before
+        return torch.from_numpy(np.searchsorted(rising.numpy(), values.numpy()))
+    return torch.searchsorted(rising, values)

@@ -17,6 +17,7 @@ from recsys.training.label_smoothing import smooth_catalogue_loss, smooth_sample
 from recsys.training.learner import Learner
 from recsys.training.model_step import ModelStep
 from recsys.training.objective import CatalogueObjective, Objective
+from recsys.training.operator_threads import choose_operator_threads
 from recsys.training.optimizers import (
     TABLE_OPTIMIZERS,
     build_optimizers,
@@ -78,6 +79,7 @@ __all__ = [
     "build_optimizers",
     "build_schedule",
     "choose_device",
+    "choose_operator_threads",
     "choose_ridge",
     "clip_gradients",
     "fit",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch.optim import Optimizer
 
 from recsys.data import TrainingBatches
-from recsys.foundations import Progress
+from recsys.foundations import Progress, operator_threads
 from recsys.models import TwoTower, place_unknown_ids
 from recsys.tracking import Tracker
 from recsys.training.checkpoint import CheckpointStore, Position, Trainable
@@ -33,12 +33,14 @@ class FitSettings:
         patience: Epochs without a better validation recall before stopping; 0: never stop early.
         checkpoint_steps: Steps between checkpoints within an epoch; 0: only at its end.
         gradient_clip: Largest norm over all gradients; 0: none.
+        operator_threads: Of each operator of a step.
     """
 
     epochs: int
     patience: int
     checkpoint_steps: int
     gradient_clip: float
+    operator_threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,8 @@ def train_epoch(run: TrainingRun, position: Position) -> float:
     what, done = f"epoch {position.epoch + 1}/{settings.epochs}", position.rows
     stream = batches.epoch(position.epoch, first_batch=position.batch)
     sums = start_sums(position, model.device)
-    with closing(stream), Progress(what, batches.num_rows, "rows", done=done) as bar:
+    bar = Progress(what, batches.num_rows, "rows", done=done)
+    with operator_threads(settings.operator_threads), closing(stream), bar:
         for batch in stream:
             losses, weights = run.step(batch)
             total, weight_sum = (losses * weights).sum(), weights.sum()

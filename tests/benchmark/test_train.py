@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from recsys.benchmark import TrainPlan, TrainResult, measure_train, write_train, write_train_plots
-from recsys.benchmark.train import HISTORY, NAIVE, PEER, PROFILE, TO_RECALL
+from recsys.benchmark.train import HISTORY, NAIVE, PEER, TO_RECALL
+
+PROFILES = ("profile tower, 4 users a step", "profile tower, 1,000 users a step")
 
 
 class Counting:
@@ -59,7 +61,7 @@ def make_plan(recalls: list[float], **changes: Any) -> Any:
     parts: dict[str, Any] = {
         "settings": {"size": 1},
         "history": Counting(100),
-        "profile": Counting(70),
+        "profiles": {4: Counting(70), 1000: Counting(70)},
         "climbing": Counting(70),
         "naive": lambda steps: None,
         "naive_steps": 3,
@@ -88,10 +90,11 @@ def test_the_time_to_the_recall_is_that_of_the_first_epochs_that_reach_it() -> N
     seconds = [point.seconds for point in result.points]
     assert seconds == sorted(seconds)
     measured = result.rates.measurements
-    assert list(measured) == [HISTORY, NAIVE, PROFILE, TO_RECALL, PEER]
+    assert list(measured) == [HISTORY, NAIVE, *PROFILES, TO_RECALL, PEER]
     assert [(one.units, one.unit) for one in measured.values()] == [
         (100, "examples"),
         (24, "examples"),
+        (70, "examples"),
         (70, "examples"),
         (1, "trainings"),
         (1, "fits"),
@@ -103,7 +106,7 @@ def test_the_time_to_the_recall_is_that_of_the_first_epochs_that_reach_it() -> N
     assert pairs == [(HISTORY, NAIVE), (TO_RECALL, PEER)]
     # Once to be judged, then unmeasured and for two rounds; three epochs each but the first.
     assert plan.climbing.begun == 4
-    assert (plan.history.epochs, plan.profile.epochs) == (3, 3)
+    assert [plan.history.epochs, *(one.epochs for one in plan.profiles.values())] == [3, 3, 3]
 
 
 def test_a_recall_that_is_not_reached_is_not_timed() -> None:
@@ -117,7 +120,7 @@ def test_a_recall_that_is_not_reached_is_not_timed() -> None:
 def test_without_a_peer_there_is_no_recall_to_reach() -> None:
     result = measure_train(make_plan([0.1, 0.2], peer=None))
     assert (result.target, result.reached) == (None, None)
-    assert list(result.rates.measurements) == [HISTORY, NAIVE, PROFILE]
+    assert list(result.rates.measurements) == [HISTORY, NAIVE, *PROFILES]
     assert result.sentence() == "Recall@5 of the profile tower: 0.2000; there is no peer's."
 
 

@@ -60,6 +60,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pd.DataFram
             {
                 "dataset": "table",
                 "split": "given",
+                "dataset.prepared_root": str(folder / "prepared"),
                 "dataset.train": str(folder / "train.parquet"),
                 "dataset.users": str(folder / "users.parquet"),
                 "features": "none",
