@@ -18,7 +18,7 @@ from recsys.foundations import (
     ConfigError,
     available_cores,
     make_generator,
-    num_torch_threads,
+    num_threads,
     set_threads,
 )
 from recsys.models import (
@@ -250,7 +250,7 @@ def _operator_threads(config: TrainConfig, model: TwoTower) -> int:
         return threads
     read = history.length if history.encoder in ("gru", "attention", "transformer") else 1
     rows = config.trainer.batch_size * read
-    return choose_operator_threads(model, rows=rows, num_threads=num_torch_threads())
+    return choose_operator_threads(model, rows=rows, num_threads=num_threads())
 
 
 def build_optimizer(settings: schema_model.OptimizerConfig, model: TwoTower) -> list[Optimizer]:

@@ -12,7 +12,7 @@ from recsys.data import (
     TrainingBatches,
     weigh_by_user,
 )
-from recsys.foundations import ConfigError, num_torch_threads
+from recsys.foundations import ConfigError, num_threads
 
 _UNITS = {"events": "", "sequences": " stretches", "profiles": " users"}
 
@@ -26,7 +26,7 @@ def build_batches(config: TrainConfig, dataset: PreparedDataset) -> TrainingBatc
     batches = _build_source(config, dataset)
     depth = config.trainer.prefetch
     if depth is None:
-        depth = 1 if num_torch_threads() > 1 else 0
+        depth = 1 if num_threads() > 1 else 0
     return PrefetchedBatches(batches, depth=depth) if depth else batches
 
 

@@ -21,7 +21,7 @@ from recsys.config.build import build_model_spec, build_optimizer
 from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.config.schema_model import ModelConfig
 from recsys.data import FeatureSchema, FeatureTable, TrainingBatch
-from recsys.foundations import ConfigError, make_generator, num_torch_threads, operator_threads
+from recsys.foundations import ConfigError, make_generator, num_threads, operator_threads
 from recsys.models import TwoTower, build_two_tower
 from recsys.sampling import WithReplacementSampler, merge_repeats
 from recsys.training import (
@@ -95,7 +95,7 @@ def build_steps(
     """
     model = _build_model(config, size)
     optimizers, clip = build_optimizer(config.optimizer, model), config.optimizer.gradient_clip
-    threads = choose_operator_threads(model, rows=size.batch_size, num_threads=num_torch_threads())
+    threads = choose_operator_threads(model, rows=size.batch_size, num_threads=num_threads())
     items = FeatureTable.missing(_NOTHING, size.num_items)
     users = FeatureTable.missing(_NOTHING, size.num_users)
     sampler = WithReplacementSampler(make_proposal(size.num_items), num_sampled=size.num_sampled)

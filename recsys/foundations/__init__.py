@@ -32,7 +32,7 @@ from recsys.foundations.files import (
     sha256_text,
     write_json,
 )
-from recsys.foundations.in_threads import map_in_threads, num_threads
+from recsys.foundations.in_threads import map_in_threads
 from recsys.foundations.linear import has_fast_linear, linear
 from recsys.foundations.machine_memory import available_memory
 from recsys.foundations.membership import is_among, sorted_distinct
@@ -50,7 +50,7 @@ from recsys.foundations.threads import available_cores, set_threads, thread_boun
 from recsys.foundations.torch_threads import (
     Ahead,
     map_in_torch_threads,
-    num_torch_threads,
+    num_threads,
     operator_threads,
 )
 
@@ -91,7 +91,6 @@ __all__ = [
     "map_in_threads",
     "map_in_torch_threads",
     "num_threads",
-    "num_torch_threads",
     "operator_threads",
     "read_json",
     "seed_everything",

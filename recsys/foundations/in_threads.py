@@ -8,15 +8,11 @@ from functools import cache
 from typing import Any, TypeVar
 
 import threadpoolctl
-import torch
+
+from recsys.foundations.torch_threads import num_threads
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-
-
-def num_threads() -> int:
-    """Give the number of threads that `set_threads` set; without it, what OpenMP takes."""
-    return torch.get_num_threads()
 
 
 def map_in_threads(job: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from recsys.foundations import num_torch_threads
+from recsys.foundations import num_threads
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Blocks:
         """
         whole_rows = num_candidates <= self.num_columns
         most = batch * num_candidates // _WORTH_A_THREAD if whole_rows else 1
-        parts = max(min(num_torch_threads(), most, batch), 1)
+        parts = max(min(num_threads(), most, batch), 1)
         bounds = [batch * part // parts for part in range(parts + 1)]
         return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
 

@@ -2,11 +2,21 @@
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
+import torch
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from recsys.foundations import map_in_threads, num_threads
+from recsys.foundations import map_in_threads, num_threads, set_threads, thread_bound
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
+    before, bound = torch.get_num_threads(), thread_bound()
+    set_threads(2)
+    yield
+    set_threads(bound or before)
 
 
 def blas_threads() -> set[int]:
@@ -26,10 +36,10 @@ def test_gives_the_results_in_the_order_of_the_parts(threads: int) -> None:
         time.sleep(0.002 * (9 - number))  # the first part is the last to end
         return number * number
 
-    with threadpool_limits(threads):
-        assert num_threads() == threads
-        assert map_in_threads(square_slowly, list(range(9))) == [i * i for i in range(9)]
-        assert map_in_threads(square_slowly, []) == []
+    set_threads(threads)
+    assert num_threads() == threads
+    assert map_in_threads(square_slowly, list(range(9))) == [i * i for i in range(9)]
+    assert map_in_threads(square_slowly, []) == []
 
 
 def test_each_thread_has_one_thread_of_blas_which_has_its_own_number_again_afterwards() -> None:

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch import Tensor
 
 from recsys.foundations import (
     Ahead,
     map_in_torch_threads,
-    num_torch_threads,
+    num_threads,
     operator_threads,
     set_threads,
     thread_bound,
+    threads,
 )
 
 
@@ -57,12 +59,22 @@ def test_operators_of_a_part_keep_to_its_thread_and_the_caller_has_all_again() -
 
 
 def test_the_number_of_parts_worth_making_is_the_bound_whatever_operators_take() -> None:
-    assert num_torch_threads() == 3
+    assert num_threads() == 3
     with operator_threads(1):
         assert torch.get_num_threads() == 1
-        assert num_torch_threads() == 3
+        assert num_threads() == 3
     assert torch.get_num_threads() == 3
-    assert map_in_torch_threads(lambda _: num_torch_threads(), range(3))[1:] == [1, 1]
+    assert map_in_torch_threads(lambda _: num_threads(), range(3)) == [1, 1, 1]
+    assert num_threads() == 3
+
+
+def test_without_a_bound_the_parts_are_as_many_as_operators_took_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "_bound", None)
+    with operator_threads(1), operator_threads(2):
+        assert num_threads() == 3
+    assert num_threads() == 3
 
 
 def test_operators_have_their_threads_again_after_an_error() -> None:
@@ -77,6 +89,19 @@ def test_no_part_records_a_gradient() -> None:
     assert [result.requires_grad for result in results] == [False] * 3
     assert not Ahead(lambda: weight * 2).get().requires_grad
     assert torch.is_grad_enabled()
+
+
+def test_parts_write_to_what_the_caller_made_in_inference_mode() -> None:
+    with torch.inference_mode():
+        found = torch.zeros(3)
+
+        def write(place: int) -> Tensor:
+            found[place] = place
+            return torch.ones(())
+
+        made = [*map_in_torch_threads(write, [0, 1, 2]), Ahead(lambda: write(1)).get()]
+    assert found.tolist() == [0, 1, 2]
+    assert all(value.is_inference() for value in made)
 
 
 @pytest.mark.parametrize("bad", [0, 2])
@@ -95,9 +120,9 @@ def test_an_error_is_raised_once_all_parts_have_ended(bad: int) -> None:
     assert torch.get_num_threads() == 3
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_what_is_computed_ahead_is_there_once_or_its_error(threads: int) -> None:
-    set_threads(threads)
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_is_computed_ahead_is_there_once_or_its_error(number: int) -> None:
+    set_threads(number)
     calls: list[int] = []
 
     def compute() -> int:
@@ -106,7 +131,7 @@ def test_what_is_computed_ahead_is_there_once_or_its_error(threads: int) -> None
 
     ahead = Ahead(compute)
     assert ahead.get() == 7
-    assert (calls == [threading.get_ident()]) == (threads == 1)
+    assert (calls == [threading.get_ident()]) == (number == 1)
 
     def fail() -> int:
         raise ValueError("no rows")
