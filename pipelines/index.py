@@ -1,18 +1,20 @@
 """Build another index for a bundle, as a new bundle in `<run_dir>/bundle`.
 
-recsys index bundle=outputs/train/.../bundle index=hnsw
+recsys index bundle=outputs/train/.../bundle index=auto index.target_recall=0.99
 """
 
 import logging
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from recsys.bundle import read_bundle, replace_index
 from recsys.cli import job_folder, stage, user_folder
 from recsys.config import ReindexConfig, build, load, register_schemas
-from recsys.config.build_index import build_index_settings
-from recsys.index import FaissIndex
+from recsys.config.build_evaluation import as_trained_on, dataset_of_bundle
+from recsys.config.build_index import build_index, queries_of_validation
 
 log = logging.getLogger(__name__)
 register_schemas()
@@ -22,15 +24,22 @@ def index(cfg: ReindexConfig, run_dir: Path) -> Path:
     """Run the stage, give the new bundle's folder; tests call it without Hydra."""
     build.apply_threads(cfg)
     bundle = read_bundle(Path(cfg.bundle))
-    built = FaissIndex.build(bundle.item_vectors, build_index_settings(cfg.index))
+
+    def ask(most: int) -> NDArray[np.float32]:
+        dataset = as_trained_on(bundle, dataset_of_bundle(bundle, cfg.dataset_dir))
+        return queries_of_validation(bundle.model, dataset, seed=cfg.seed)(most)
+
+    built = build_index(cfg.index, bundle.item_vectors, ask, run_dir, seed=cfg.seed)
+    before = bundle.manifest["provenance"]
+    provenance = {name: value for name, value in before.items() if name != "index_tuning"}
     path = replace_index(
         bundle,
         run_dir / "bundle",
-        built,
+        built.index,
         scores={},
-        provenance=bundle.manifest["provenance"],
+        provenance=provenance | built.provenance,
     )
-    log.info("bundle with an index %s: %s", built.kind, path)
+    log.info("bundle with an index %s: %s", built.index.kind, path)
     return path
 
 

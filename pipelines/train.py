@@ -13,12 +13,11 @@ from recsys.cli import experiment_name, job_folder, stage, sweep_name, user_fold
 from recsys.config import TrainConfig, build, flatten, load, register_schemas, to_plain
 from recsys.config.build_dataset import find_or_prepare
 from recsys.config.build_evaluation import evaluate_model
-from recsys.config.build_index import build_index_settings
+from recsys.config.build_index import build_index, queries_of_validation
 from recsys.config.build_refit import fit_again
 from recsys.config.build_warm_start import build_start
 from recsys.data import read_prepared
 from recsys.foundations import seed_everything
-from recsys.index import FaissIndex
 from recsys.models import encode_candidates
 from recsys.training import RunFolder, fit, log_outcome, scores_of
 
@@ -55,20 +54,24 @@ def train(
                 cfg, dataset, chosen=chosen, result=result, tracker=tracker, run_dir=run_dir
             )
         vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
-        index = FaissIndex.build(vectors, build_index_settings(cfg.index))
-        report = evaluate_model(cfg, dataset, model, index)
+        ask = queries_of_validation(model, dataset, seed=cfg.seed)
+        built = build_index(cfg.index, vectors, ask, run_dir, seed=cfg.seed)
+        report = evaluate_model(cfg, dataset, model, built.index)
         report = start.compare(model, dataset, report)
         bundle = write_bundle(
             run_dir / "bundle",
             model=model,
             dataset=dataset,
             item_vectors=vectors,
-            index=index,
+            index=built.index,
             config=to_plain(cfg),
             scores=scores_of(result, report),
             provenance=start.provenance
+            | built.provenance
             | {"dataset_dir": str(dataset.path), "tracked_run": tracker.run_id},
         )
+        for file in built.files:
+            tracker.log_artifact(file, "report")
         log_outcome(tracker, run_dir, result, report, build.bundle_to_send(cfg.tracking, bundle))
     log.info("bundle: %s\ntracked run: %s", bundle, tracker.url or "none (tracking=none)")
     return bundle

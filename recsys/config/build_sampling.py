@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from recsys.config import schema_sampling as schema
 from recsys.config.build_batches import positives_per_step
-from recsys.config.build_index import build_index_settings
+from recsys.config.build_index import settings_while_training
 from recsys.config.schema_stages import TrainConfig
 from recsys.data import FeatureTable, PreparedDataset, consecutive_pairs
 from recsys.foundations import ConfigError
@@ -185,7 +185,7 @@ class SamplingBuilder:
                 f"got {hard.num_top}."
             )
         features = self._dataset.items.features.take(np.arange(num_items))
-        settings = build_index_settings(self._config.index)
+        settings = settings_while_training(self._config.index, num_items)
         return RefreshedHardNegatives(
             partial(_encode_with_towers, model, features, num_items),
             partial(FaissIndex.build, settings=settings),

@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, type]] = {
     "streams": {"streams": schema_sampling.StreamsConfig},
     "optimizer": {"optimizer": schema_model.OptimizerConfig},
     "trainer": {"trainer": schema_training.TrainerConfig},
-    "index": {"index": schema_training.IndexConfig},
+    "index": {"index": schema_training.IndexConfig, "auto": schema_training.AutoIndexConfig},
     "evaluation": {"evaluation": schema_training.EvaluationConfig},
     "tracking": {
         "mlflow": schema_training.MlflowConfig,
@@ -79,9 +79,9 @@ def choice_of(group: str, config: Any) -> str | None:
     """Give the name of the choice that was made in a group.
 
     Returns:
-        None where the group has one schema for all of its choices, whose values tell them apart;
-        and where there is no such group.
+        None where choices share a schema, which then has the group's name, and their values tell
+        them apart; and where there is no such group.
     """
     choices = GROUPS.get(group, {})
     named = [name for name, schema in choices.items() if type(config) is schema]
-    return named[0] if named and len(choices) > 1 else None
+    return named[0] if named and named[0] != group else None

@@ -309,6 +309,7 @@ class ReindexConfig(StageConfig):
 
     bundle: str = field(default=MISSING, metadata=PATH)
     index: IndexConfig = MISSING
+    dataset_dir: str | None = field(default=MISSING, metadata=PATH)
 
 
 @dataclass(kw_only=True)

@@ -1,13 +1,13 @@
 """Settings of the trainer, index, evaluation and tracking groups: types and ranges."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from omegaconf import MISSING
 
 from recsys.config.ranges import alpha, at_least, between, one_of
 from recsys.foundations import ConfigError
-from recsys.index import IndexSettings
+from recsys.index import IndexSettings, TuningTarget
 
 
 @dataclass(kw_only=True)
@@ -82,7 +82,26 @@ class IndexConfig:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        IndexSettings(**vars(self))
+        if self.kind == "auto" and not isinstance(self, AutoIndexConfig):
+            raise ConfigError("index.kind=auto needs the settings of its own choice: index=auto.")
+        IndexSettings(**{one.name: getattr(self, one.name) for one in fields(IndexSettings)})
+
+
+@dataclass(kw_only=True)
+class AutoIndexConfig(IndexConfig):
+    """Settings of recsys.index.TuningTarget too, which checks their ranges."""
+
+    target_recall: float = MISSING
+    target_k: int = MISSING
+    memory_gb: float | None = MISSING
+    queries_at_once: int = MISSING
+    exact_below: int = MISSING
+    num_queries: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        super().__post_init__()
+        TuningTarget(**{one.name: getattr(self, one.name) for one in fields(TuningTarget)})
 
 
 @dataclass(kw_only=True)

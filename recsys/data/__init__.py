@@ -43,6 +43,7 @@ from recsys.data.split_settings import SplitSettings
 from recsys.data.storage import FORMAT_VERSION as DATASET_FORMAT
 from recsys.data.storage import read_prepared
 from recsys.data.synthetic import SyntheticData, make_synthetic
+from recsys.data.synthetic_vectors import make_clustered_vectors
 from recsys.data.table_format import TableFormat
 from recsys.data.training_batch import (
     NO_TIME,
@@ -102,6 +103,7 @@ __all__ = [
     "inverse_frequencies",
     "join_histories",
     "join_validation",
+    "make_clustered_vectors",
     "make_synthetic",
     "map_events",
     "open_interactions",

@@ -30,6 +30,7 @@ from recsys.evaluation.report import Report
 from recsys.evaluation.results import print_report, write_results
 from recsys.evaluation.slices import Slice, popularity_deciles
 from recsys.evaluation.table import report_table, report_text
+from recsys.evaluation.tuning_results import print_tuning, write_tuning
 from recsys.evaluation.warm_start_report import (
     WarmStartReport,
     compare_before_after,
@@ -76,6 +77,7 @@ __all__ = [
     "popularity_deciles",
     "print_comparison",
     "print_report",
+    "print_tuning",
     "quick_metrics",
     "rank_by_vectors",
     "read_ranked",
@@ -84,4 +86,5 @@ __all__ = [
     "report_text",
     "write_plots",
     "write_results",
+    "write_tuning",
 ]

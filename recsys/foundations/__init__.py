@@ -46,7 +46,7 @@ from recsys.foundations.seeding import (
 )
 from recsys.foundations.signals import unwinding_on_signals
 from recsys.foundations.temporary_folder import temporary_folder
-from recsys.foundations.threads import available_cores, set_threads, thread_bound
+from recsys.foundations.threads import available_cores, held_threads, set_threads, thread_bound
 from recsys.foundations.torch_threads import (
     Ahead,
     map_in_torch_threads,
@@ -83,6 +83,7 @@ __all__ = [
     "check_shape",
     "derive_seed",
     "has_fast_linear",
+    "held_threads",
     "is_among",
     "linear",
     "list_files",

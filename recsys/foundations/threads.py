@@ -1,7 +1,9 @@
 """One thread count for torch, BLAS, OpenMP (FAISS among it) and Arrow."""
 
+import contextlib
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +32,28 @@ def set_threads(num_threads: int) -> None:
     pa.set_cpu_count(num_threads)
     pa.set_io_thread_count(num_threads)
     threadpoolctl.threadpool_limits(limits=num_threads)
+
+
+@contextlib.contextmanager
+def held_threads(num_threads: int) -> Iterator[None]:
+    """Bound torch, BLAS, OpenMP and `thread_bound` for a while, then restore what held before.
+
+    For measurements: the bound is the process's, not this thread's alone. Arrow keeps its own.
+
+    Args:
+        num_threads: At least 1.
+    """
+    global _bound
+    check_positive("num_threads", num_threads)
+    before, operators = _bound, torch.get_num_threads()
+    with threadpoolctl.threadpool_limits(limits=num_threads):
+        _bound = num_threads
+        torch.set_num_threads(num_threads)
+        try:
+            yield
+        finally:
+            _bound = before
+            torch.set_num_threads(operators)
 
 
 def thread_bound() -> int | None:

@@ -4,9 +4,12 @@ from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.hits import Hits, Index
 from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_with_bonus
+from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
-from recsys.index.settings import IndexPlan, IndexSettings, plan_index
+from recsys.index.settings import IndexSettings
+from recsys.index.tuning import tune_index
+from recsys.index.tuning_result import Trial, Tuning, TuningTarget
 
 __all__ = [
     "LARGEST_ALPHA",
@@ -20,11 +23,15 @@ __all__ = [
     "PopularityDial",
     "ScoredCandidates",
     "Search",
+    "Trial",
+    "Tuning",
+    "TuningTarget",
     "check_alpha",
     "plan_index",
     "read_index",
     "read_vectors",
     "search_with_bonus",
+    "tune_index",
     "write_index",
     "write_vectors",
 ]

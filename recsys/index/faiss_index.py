@@ -4,23 +4,26 @@ Dimensions: B queries, M interests of a query, C candidates, D embedding width, 
 F candidates fetched for an interest.
 """
 
+import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, Progress, Ragged, sorted_distinct, thread_bound
+from recsys.foundations import ArgumentError, Ragged, sorted_distinct, thread_bound
+from recsys.index.build_inner import build_inner, kind_of
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
 from recsys.index.rounding import RoundingBound
 from recsys.index.row_filter import RowFilter
 from recsys.index.scoring import check_search, make_hits, score_pairs
-from recsys.index.settings import IndexSettings, plan_index
+from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
 _faiss: Any = faiss  # its type stubs lack some of the names it has
 _QUERY_VECTORS_AT_ONCE = 512
-_VECTORS_AT_ONCE = 16_384
+_REFINED_KINDS = ("ivf_pq", "ivf_pq_fast")  # whose codes are too coarse for the last places
 _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
 _SMALLEST_SHARE = 1 / 8  # of the catalogue allowed; below it, exact search of the share is faster
 _MOST_FLAT_QUERIES = 8  # beyond it, exact search finds the same faster than a flat index
@@ -52,15 +55,23 @@ class FaissIndex:
             )
         self.inner = inner
         self.settings = settings
-        self.kind = _kind_of(inner)
+        self.kind = kind_of(inner)
 
     @classmethod
-    def build(cls, vectors: NDArray[np.float32], settings: IndexSettings) -> Self:
+    def build(
+        cls,
+        vectors: NDArray[np.float32],
+        settings: IndexSettings,
+        *,
+        centroids: NDArray[np.float32] | None = None,
+    ) -> Self:
         """Train FAISS's index on the vectors and add them.
 
         Args:
             vectors: [C, D], float32, finite, at least one.
             settings: What to build; see `plan_index` for what happens with too few vectors.
+            centroids: [num_lists, D], float32; those of another index with lists over the same
+                vectors, which then are not searched for again.
 
         Raises:
             ConfigError: The settings are impossible for this width.
@@ -69,17 +80,17 @@ class FaissIndex:
         ExactIndex(vectors)  # checks shape, type and values
         if not len(vectors):
             raise ArgumentError("`vectors` must hold at least one vector.")
-        plan = plan_index(settings, num_candidates=len(vectors), dim=vectors.shape[1])
-        inner: Any = faiss.index_factory(vectors.shape[1], plan.factory, faiss.METRIC_INNER_PRODUCT)
-        if plan.kind == "hnsw":
-            inner.hnsw.efConstruction = settings.ef_construction
-            inner.hnsw.efSearch = settings.ef_search
-        if plan.num_lists:
-            _quiet_training(inner)
-            inner.train(np.ascontiguousarray(vectors))
-            inner.nprobe = plan.num_probes
-        _add(inner, vectors, one_thread=plan.kind == "hnsw" and settings.reproducible)
-        return cls(vectors, inner, settings)
+        return cls(vectors, build_inner(vectors, settings, centroids), settings)
+
+    def with_dial(self, **dial: int) -> Self:
+        """Give the same index, searched more or less broadly; nothing is copied.
+
+        Args:
+            dial: `ef_search`, `num_probes`, `overfetch`, as in the settings.
+        """
+        turned = copy.copy(self)
+        turned.settings = replace(self.settings, **dial)  # type: ignore[arg-type]
+        return turned
 
     @property
     def num_candidates(self) -> int:
@@ -122,7 +133,7 @@ class FaissIndex:
 
     def _first_fetches(self, k: int, rows: RowFilter) -> NDArray[np.int64]:
         """Choose F for each query, from the query's own filter alone: a power of two."""
-        per_result = self.settings.overfetch if self.kind == "ivf_pq" else 1
+        per_result = self.settings.overfetch if self.kind in _REFINED_KINDS else 1
         most = min(k, self.num_candidates)  # of whatever k; its powers must stay in 64 bits
         wanted = (most * per_result + 1) / rows.allowed_share() + rows.excluded_counts()
         powers = np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
@@ -192,15 +203,17 @@ class FaissIndex:
         """
         _bind_threads()
         flat = queries.reshape(-1, self.dim)  # [B * M, D]
-        if self.kind == "hnsw":
-            breadth = max(int(self.inner.hnsw.efSearch), fetch)
-            found = self.inner.search(
-                flat, fetch, params=_faiss.SearchParametersHNSW(efSearch=breadth)
-            )
-        else:
-            found = self.inner.search(flat, fetch)
+        found = self.inner.search(flat, fetch, params=self._parameters(fetch))
         shape = (*queries.shape[:2], fetch)
         return found[0].reshape(shape), found[1].reshape(shape)
+
+    def _parameters(self, fetch: int) -> Any:
+        if self.kind in GRAPH_KINDS:
+            return _faiss.SearchParametersHNSW(efSearch=max(self.settings.ef_search, fetch))
+        if self.kind in LIST_KINDS:
+            probes = self.settings.num_probes
+            return _faiss.SearchParametersIVF(nprobe=probes or int(self.inner.nprobe))
+        return None
 
 
 class _Request:
@@ -234,42 +247,8 @@ def _distinct_pairs(
     return keys // num_candidates, keys % num_candidates
 
 
-def _kind_of(inner: Any) -> str:
-    kinds = {
-        faiss.IndexFlat: "flat",
-        faiss.IndexHNSWFlat: "hnsw",
-        faiss.IndexIVFFlat: "ivf_flat",
-        faiss.IndexIVFPQ: "ivf_pq",
-    }
-    for known, kind in kinds.items():
-        if isinstance(inner, known):
-            return kind
-    raise ArgumentError(f"`inner` is a {type(inner).__name__}, which is never built here.")
-
-
-def _quiet_training(inner: Any) -> None:
-    """Let the plan's own warning stand alone: FAISS prints one for each clustering."""
-    inner.cp.min_points_per_centroid = 1
-    if isinstance(inner, faiss.IndexIVFPQ):
-        inner.pq.cp.min_points_per_centroid = 1
-
-
 def _bind_threads() -> None:
     """Hold FAISS to the bound of threads in this thread of Python: servers search in several."""
     bound = thread_bound()
     if bound is not None:
         faiss.omp_set_num_threads(bound)
-
-
-def _add(inner: Any, vectors: NDArray[np.float32], *, one_thread: bool) -> None:
-    threads = faiss.omp_get_max_threads()
-    if one_thread:
-        faiss.omp_set_num_threads(1)
-    try:
-        with Progress("indexing", len(vectors), "vectors") as progress:
-            for start in range(0, len(vectors), _VECTORS_AT_ONCE):
-                part = np.ascontiguousarray(vectors[start : start + _VECTORS_AT_ONCE])
-                inner.add(part)
-                progress.advance(len(part))
-    finally:
-        faiss.omp_set_num_threads(threads)

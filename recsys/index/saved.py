@@ -14,7 +14,8 @@ from recsys.foundations import FormatError, MissingFileError, atomic_file
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.settings import IndexSettings
 
-_TYPES = (b"IxFI", b"IHNf", b"IwFl", b"IwPQ")  # flat, hnsw, ivf_flat, ivf_pq
+_UNBOUNDED = (b"IwPQ", b"IwPf")  # FAISS counts a table that it never builds under this metric
+_TYPES = (b"IxFI", b"IHNf", b"IHNs", b"IwFl", b"IwSq", *_UNBOUNDED)
 _HEADER = struct.Struct("<4s i q q q ? i")  # type, width, count, two unused, trained, metric
 
 
@@ -41,8 +42,7 @@ def read_index(path: Path, vectors: NDArray[np.float32], settings: IndexSettings
         FormatError: It is damaged, or holds another count, width or metric than the vectors.
     """
     kind = _check_header(path, vectors)
-    # FAISS counts a table against the limit that an ivf_pq index under this metric never builds.
-    limit = None if kind == b"IwPQ" else path.stat().st_size
+    limit = None if kind in _UNBOUNDED else path.stat().st_size
     try:
         with _bounded_allocations(limit):
             inner = faiss.read_index(str(path))

@@ -1,23 +1,24 @@
-"""What kind of index to build, with which parameters; refused in one sentence if impossible.
+"""What kind of index is asked for, with which parameters; refused in one sentence if impossible.
 
 Dimensions: C candidates, D embedding width.
 """
 
-import logging
-import math
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from recsys.foundations import ConfigError, FormatError
 
-log = logging.getLogger(__name__)
-
-KINDS = ("auto", "flat", "hnsw", "ivf_flat", "ivf_pq", "factory")
-_HNSW_FROM = 50_000  # candidates from which `auto` means hnsw
-_ADVISED_PER_CENTROID = 39  # training vectors; what FAISS asks for
+GRAPH_KINDS = ("hnsw", "hnsw_sq8")
+LIST_KINDS = ("ivf_flat", "ivf_sq8", "ivf_fp16", "ivf_pq", "ivf_pq_fast")
+KINDS = ("auto", "flat", *GRAPH_KINDS, *LIST_KINDS, "factory")
 _LARGEST_M = 512
-_FACTORY = re.compile(r"Flat|IVF(\d+),(?:Flat|PQ(\d+)(?:x(\d+))?)|HNSW(\d+)(?:,Flat)?", re.ASCII)
+_FACTORY = re.compile(
+    r"Flat|IVF(?P<lists>\d+),(?P<code>Flat|SQ8|SQfp16|PQ(?P<parts>\d+)(?:x(?P<bits>\d+(?:fs)?))?)"
+    r"|HNSW(?P<neighbours>\d+)(?:,(?P<stored>Flat|SQ8))?",
+    re.ASCII,
+)
+_KIND_OF_CODE = {"Flat": "ivf_flat", "SQ8": "ivf_sq8", "SQfp16": "ivf_fp16"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +26,9 @@ class IndexSettings:
     """The settings of an index; None lets the number follow from the data.
 
     Attributes:
-        kind: auto (flat below 50,000 candidates, else hnsw), flat, hnsw, ivf_flat, ivf_pq, or
-            factory.
+        kind: flat; hnsw, hnsw_sq8 (a graph); ivf_flat, ivf_sq8, ivf_fp16, ivf_pq, ivf_pq_fast
+            (lists around centroids); factory; or auto, which `tune_index` replaces by one of them
+            (built without it, it is flat).
         m: Neighbours of a vector in an HNSW graph; from 2 to 512.
         ef_construction: Breadth of the search that places a vector in the graph.
         ef_search: Breadth of a search in the graph.
@@ -34,10 +36,13 @@ class IndexSettings:
         num_probes: Lists that a search reads; None: an eighth of them, at least 8.
         num_codes: Parts of a vector that are quantised each; None: the largest divisor of D up to
             D / 2.
-        code_bits: Bits of a part's code, from 4 to 12; 2**code_bits vectors train it.
-        overfetch: Candidates that are scored anew for each result of an ivf_pq index.
-        factory: With kind=factory, in FAISS's words: ``Flat``, ``HNSW32``, ``IVF1024,Flat`` or
-            ``IVF1024,PQ16x8``; the numbers in it win over the settings above.
+        code_bits: Bits of a part's code, from 4 to 12; 2**code_bits vectors train it. Of
+            ivf_pq_fast they are 4, whatever this says.
+        overfetch: Candidates that are scored anew for each result of an ivf_pq or ivf_pq_fast
+            index.
+        factory: With kind=factory, in FAISS's words: ``Flat``, ``HNSW32``, ``HNSW32,SQ8``,
+            ``IVF1024,Flat`` (or ``SQ8``, ``SQfp16``, ``PQ16x8``, ``PQ16x4fs``); the numbers in it
+            win over the settings above.
         reproducible: Build a graph with one thread, so that the same vectors give the same file;
             false uses all threads.
     """
@@ -70,7 +75,7 @@ class IndexSettings:
                 f"and index.factory={self.factory!r}."
             )
         if self.factory:
-            _read_factory(self.factory)  # refuses what it cannot read
+            read_factory(self.factory)  # refuses what it cannot read
 
     def to_json(self) -> dict[str, Any]:
         """Give the settings as plain values."""
@@ -92,138 +97,36 @@ class IndexSettings:
             raise FormatError(f"The settings of the index are damaged: {error}") from error
 
 
-@dataclass(frozen=True, kw_only=True)
-class IndexPlan:
-    """What will be built: the settings with every number decided.
-
-    Attributes:
-        kind: flat, hnsw, ivf_flat or ivf_pq.
-        factory: FAISS's words for it.
-        num_training: Training vectors without which it cannot be built.
-        num_lists: 0 without inverted lists.
-        num_probes: 0 without inverted lists.
-    """
-
-    kind: str
-    factory: str
-    num_training: int = 1
-    num_lists: int = 0
-    num_probes: int = 0
-
-
-def plan_index(settings: IndexSettings, *, num_candidates: int, dim: int) -> IndexPlan:
-    """Decide every number of an index, before anything is built.
-
-    Where the vectors are too few to train what was asked for, the plan is a flat index (which is
-    exact, and fast at that size) and one warning names both counts.
-
-    Args:
-        settings: As the user gave them.
-        num_candidates: C, at least 1.
-        dim: D.
-
-    Raises:
-        ConfigError: The settings are impossible for vectors of width D.
-    """
-    settings = _decide_kind(settings, num_candidates)
-    plan = _PLANS[settings.kind](settings, num_candidates, dim)
-    if num_candidates < plan.num_training:
-        log.warning(
-            "%d vectors are too few to train an index %s, which needs %d; a flat (exact) index "
-            "is built instead.",
-            num_candidates,
-            plan.factory,
-            plan.num_training,
-        )
-        return IndexPlan(kind="flat", factory="Flat")
-    advised = _ADVISED_PER_CENTROID * plan.num_training
-    if plan.num_training > 1 and num_candidates < advised:
-        log.warning(
-            "%d vectors train an index %s poorly; %d are advised.",
-            num_candidates,
-            plan.factory,
-            advised,
-        )
-    return plan
-
-
-def _decide_kind(settings: IndexSettings, num_candidates: int) -> IndexSettings:
-    if settings.kind == "factory":
-        return replace(settings, factory="", **_read_factory(settings.factory))
-    if settings.kind == "auto":
-        return replace(settings, kind="flat" if num_candidates < _HNSW_FROM else "hnsw")
-    return settings
-
-
-def _plan_flat(settings: IndexSettings, num_candidates: int, dim: int) -> IndexPlan:
-    del settings, num_candidates, dim
-    return IndexPlan(kind="flat", factory="Flat")
-
-
-def _plan_hnsw(settings: IndexSettings, num_candidates: int, dim: int) -> IndexPlan:
-    del num_candidates, dim
-    return IndexPlan(kind="hnsw", factory=f"HNSW{settings.m},Flat")
-
-
-def _plan_ivf(settings: IndexSettings, num_candidates: int, dim: int) -> IndexPlan:
-    lists, probes = settings.num_lists, settings.num_probes
-    if lists is None:
-        lists = max(1, min(round(4 * math.sqrt(num_candidates)), num_candidates))
-    if probes is None:
-        probes = min(lists, max(8, math.ceil(lists / 8)))
-    if probes > lists:
-        raise ConfigError(
-            f"index.num_probes must be at most the {lists} lists (index.num_lists), got {probes}."
-        )
-    codes, needed = "Flat", lists
-    if settings.kind == "ivf_pq":
-        codes, needed = _codes(settings, dim), max(lists, 1 << settings.code_bits)
-    return IndexPlan(
-        kind=settings.kind,
-        factory=f"IVF{lists},{codes}",
-        num_training=needed,
-        num_lists=lists,
-        num_probes=probes,
-    )
-
-
-def _codes(settings: IndexSettings, dim: int) -> str:
-    codes = settings.num_codes
-    if codes is None:
-        codes = max(n for n in range(1, max(dim // 2, 1) + 1) if dim % n == 0)
-    if dim % codes:
-        raise ConfigError(
-            f"index.num_codes (the parts of a PQ code) must divide the {dim} dimensions of the "
-            f"vectors, got {codes}."
-        )
-    return f"PQ{codes}x{settings.code_bits}"
-
-
-_PLANS = {"flat": _plan_flat, "hnsw": _plan_hnsw, "ivf_flat": _plan_ivf, "ivf_pq": _plan_ivf}
-
-
-def _read_factory(text: str) -> dict[str, Any]:
+def read_factory(text: str) -> dict[str, Any]:
     """Read FAISS's words for an index as settings; the grammar is checked here, not in C++."""
     found = _FACTORY.fullmatch(text)
     if found is None:
         raise ConfigError(
-            f"index.factory must be Flat, HNSW<m>, IVF<lists>,Flat or IVF<lists>,PQ<codes>x<bits>, "
-            f"got {text!r}."
+            f"index.factory must be Flat, HNSW<m>, HNSW<m>,SQ8, or IVF<lists>, followed by Flat, "
+            f"SQ8, SQfp16, PQ<codes>x<bits> or PQ<codes>x4fs, got {text!r}."
         )
-    lists, codes, bits, neighbours = found.groups()
     chosen: dict[str, Any] = {"kind": "flat"}
-    if neighbours is not None:
-        chosen = {"kind": "hnsw", "m": int(neighbours)}
-    elif codes is not None:
-        chosen = {"kind": "ivf_pq", "num_lists": int(lists), "num_codes": int(codes)}
-        chosen["code_bits"] = 8 if bits is None else int(bits)
-    elif lists is not None:
-        chosen = {"kind": "ivf_flat", "num_lists": int(lists)}
+    if found["neighbours"] is not None:
+        kind = "hnsw_sq8" if found["stored"] == "SQ8" else "hnsw"
+        chosen = {"kind": kind, "m": int(found["neighbours"])}
+    elif found["parts"] is not None:
+        chosen = {"num_lists": int(found["lists"]), "num_codes": int(found["parts"])}
+        chosen |= _read_bits(found["bits"] or "8", text)
+    elif found["lists"] is not None:
+        chosen = {"kind": _KIND_OF_CODE[found["code"]], "num_lists": int(found["lists"])}
     try:
         IndexSettings(**chosen)
     except ConfigError as error:
         raise ConfigError(f"index.factory={text} is impossible: {error}") from error
     return chosen
+
+
+def _read_bits(bits: str, text: str) -> dict[str, Any]:
+    if not bits.endswith("fs"):
+        return {"kind": "ivf_pq", "code_bits": int(bits)}
+    if bits != "4fs":
+        raise ConfigError(f"index.factory={text} is impossible: codes of a fast scan have 4 bits.")
+    return {"kind": "ivf_pq_fast"}
 
 
 def _check_range(name: str, value: int, low: int, high: int | None) -> None:

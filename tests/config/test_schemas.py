@@ -336,7 +336,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"optimizer.schedule": "step"}, "optimizer.schedule must be one of constant, linear_w"),
         ({"optimizer.warmup_share": 1}, "optimizer.warmup_share must be at least 0 and below 1"),
         ({"optimizer.gradient_clip": -1}, "optimizer.gradient_clip must be at least 0, got -1.0."),
-        ({"index.kind": "hnws"}, "index.kind must be one of auto, flat, hnsw, ivf_flat, ivf_pq"),
+        ({"index.kind": "hnws"}, "index.kind must be one of auto, flat, hnsw, hnsw_sq8, ivf_flat"),
         ({"index.m": 1}, "index.m must be from 2 to 512, got 1."),
         ({"evaluation.part": "train"}, "evaluation.part must be one of validation, test, got 'tr"),
         ({"evaluation.k": []}, "evaluation.k must hold numbers of at least 1, got []."),

@@ -17,6 +17,10 @@ SETTINGS = {
     "hnsw": IndexSettings(kind="hnsw", m=8, ef_construction=40, ef_search=64),
     "ivf_flat": IndexSettings(kind="ivf_flat", num_lists=20, num_probes=8),
     "ivf_pq": IndexSettings(kind="ivf_pq", num_lists=8, num_codes=8, code_bits=4),
+    "hnsw_sq8": IndexSettings(kind="hnsw_sq8", m=8, ef_construction=40, ef_search=64),
+    "ivf_sq8": IndexSettings(kind="ivf_sq8", num_lists=20, num_probes=8),
+    "ivf_fp16": IndexSettings(kind="ivf_fp16", num_lists=20, num_probes=8),
+    "ivf_pq_fast": IndexSettings(kind="ivf_pq_fast", num_lists=8, num_codes=8),
     "factory": IndexSettings(kind="factory", factory="IVF16,Flat"),
 }
 

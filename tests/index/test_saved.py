@@ -23,6 +23,10 @@ SETTINGS = [
     IndexSettings(kind="hnsw", m=8),
     IndexSettings(kind="ivf_flat", num_lists=8),
     IndexSettings(kind="ivf_pq", num_lists=8, num_codes=2, code_bits=4),
+    IndexSettings(kind="hnsw_sq8", m=8),
+    IndexSettings(kind="ivf_sq8", num_lists=8),
+    IndexSettings(kind="ivf_fp16", num_lists=8),
+    IndexSettings(kind="ivf_pq_fast", num_lists=8, num_codes=4),
 ]
 
 

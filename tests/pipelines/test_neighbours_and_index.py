@@ -1,5 +1,6 @@
 """The stages `neighbours` and `index`, against plain products of the stored vectors."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,30 @@ def test_another_index_is_a_new_bundle_with_the_same_vectors(
     assert (both["score_x"] == both["score_y"]).all()
     report = run_evaluate(tmp_path / "report", bundle=str(path), k=[5])
     assert report["through_index"]["metrics"]["index_recall_at_5"] > 0.99
+
+
+def test_a_tuned_index_says_in_the_run_and_the_manifest_how_it_was_chosen(
+    trained: Any, tmp_path: Path
+) -> None:
+    given = {"bundle": str(trained.bundle), "index": "auto", "threads": 1, "index.m": 4}
+    given |= {"index.exact_below": 0, "index.target_k": 5, "index.target_recall": 0.8}
+    path = index(compose_config("index", ReindexConfig, given), tmp_path / "run")
+    found = json.loads((tmp_path / "run" / "index_tuning.json").read_text())
+    outcomes = {trial["kind"]: trial["outcome"] for trial in found["trials"]}
+    assert outcomes["hnsw"] in ("chosen", "slower")
+    assert outcomes["ivf_pq_fast"] == "not tried"  # 80 items cannot train it
+    assert found["num_queries"] >= 10
+    bundle = read_bundle(path)
+    noted = bundle.manifest["provenance"]["index_tuning"]
+    assert noted["chosen"]["kind"] == bundle.index.kind == bundle.config["index"]["kind"]
+    assert noted["target"]["target_recall"] == 0.8
+    other = {"bundle": str(path), "index": "flat", "threads": 1}
+    again = index(compose_config("index", ReindexConfig, other), tmp_path / "flat")
+    assert "index_tuning" not in read_bundle(again).manifest["provenance"]
+
+
+def test_a_training_of_few_items_takes_exact_search_unmeasured(trained: Any) -> None:
+    found = json.loads((trained.folder / "index_tuning.json").read_text())
+    assert found["trials"] == []
+    assert found["settings"]["kind"] == "flat"
+    assert read_bundle(trained.bundle).index.kind == "flat"

@@ -1,0 +1,134 @@
+"""Which indexes `tune_index` tries, what each holds in memory, and why some are not tried.
+
+Dimensions: C candidates, D embedding width.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from recsys.foundations import ConfigError
+from recsys.index.plan import IndexPlan, plan_index
+from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
+
+_OVERFETCH = (1, 2, 4, 8, 16)  # of ivf_pq_fast
+_CANDIDATES_PER_RESULT = 3
+_BROADEST_GRAPH_SEARCH = 4096
+_TRAINING_PER_CENTROID = 39  # candidates; below it FAISS advises against
+# ivf_pq is none of them: its codes take a hundred times longer to train than those of
+# ivf_pq_fast, and it has not been the faster one anywhere.
+_ORDER = ("ivf_flat", "ivf_fp16", "ivf_sq8", "ivf_pq_fast", "hnsw", "hnsw_sq8")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One index to build, and how its breadth is set.
+
+    Attributes:
+        settings: What to build; every number that the data decides is decided.
+        plan: The same in FAISS's words.
+        index_bytes: Estimate of what FAISS holds beside the stored vectors.
+        dial: The setting that is searched for: `num_probes` or `ef_search`.
+        largest: The dial's largest value.
+        overfetch: The values of that setting to try; one where it means nothing.
+    """
+
+    settings: IndexSettings
+    plan: IndexPlan
+    index_bytes: int
+    dial: str
+    largest: int
+    overfetch: tuple[int, ...]
+
+    def smallest(self, k: int, num_candidates: int) -> int:
+        """Give the dial's smallest sensible value.
+
+        A graph is searched for k results at least. The lists that are read must hold some times k
+        candidates in the mean: where they hold too few, exact search answers, which is slow.
+        """
+        if self.dial == "ef_search":
+            return min(k, self.largest)
+        wanted = _CANDIDATES_PER_RESULT * k * self.plan.num_lists / num_candidates
+        return min(max(math.ceil(wanted), 1), self.largest)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An index that is not tried.
+
+    Attributes:
+        kind: As in the settings.
+        reason: In words.
+    """
+
+    kind: str
+    reason: str
+
+
+def families(
+    settings: IndexSettings, num_candidates: int, dim: int, *, most_bytes: float = math.inf
+) -> Iterator[Family | Skipped]:
+    """Give the kinds of approximate index, or why one is left out.
+
+    Args:
+        settings: Build parameters that hold for all: `m`, `ef_construction`, `num_lists`,
+            `num_codes`, `code_bits`, `reproducible`.
+        num_candidates: C, at least 1.
+        dim: D.
+        most_bytes: Memory for the index and the stored vectors together.
+    """
+    for kind in _ORDER:
+        lists = settings.num_lists
+        if lists is None:
+            usual = round(4 * math.sqrt(num_candidates))
+            lists = max(min(usual, num_candidates // _TRAINING_PER_CENTROID), 1)
+        chosen = replace(settings, kind=kind, factory="", num_lists=lists, num_probes=None)
+        try:
+            plan = plan_index(chosen, num_candidates=num_candidates, dim=dim, quiet=True)
+        except ConfigError as error:
+            yield Skipped(kind, str(error))
+            continue
+        needed = index_bytes(plan, chosen, num_candidates, dim)
+        vectors = 4 * num_candidates * dim
+        advised = _TRAINING_PER_CENTROID * plan.num_training
+        if plan.num_training > 1 and num_candidates < advised:
+            yield Skipped(kind, f"trained by {num_candidates:,} items, where it needs {advised:,}")
+        elif vectors + needed > most_bytes:
+            yield Skipped(
+                kind,
+                f"{(vectors + needed) / 1e9:.3g} GB with the item vectors, more than the "
+                f"{most_bytes / 1e9:.3g} GB allowed",
+            )
+        else:
+            yield _family(chosen, plan, needed, num_candidates)
+
+
+def _family(settings: IndexSettings, plan: IndexPlan, needed: int, num_candidates: int) -> Family:
+    is_graph = plan.kind in GRAPH_KINDS
+    return Family(
+        settings,
+        plan,
+        needed,
+        dial="ef_search" if is_graph else "num_probes",
+        largest=min(_BROADEST_GRAPH_SEARCH, num_candidates) if is_graph else plan.num_lists,
+        overfetch=_OVERFETCH if plan.kind == "ivf_pq_fast" else (settings.overfetch,),
+    )
+
+
+def index_bytes(plan: IndexPlan, settings: IndexSettings, num_candidates: int, dim: int) -> int:
+    """Estimate the memory of FAISS's index, beside the stored vectors, within some percent."""
+    if plan.kind in GRAPH_KINDS:
+        m = settings.m
+        links = 4 * (2 * m + m / (m - 1)) + 8 + 4  # the lowest layer, those above, offset, level
+        return round(num_candidates * (links + (dim if plan.kind == "hnsw_sq8" else 4 * dim)))
+    if plan.kind not in LIST_KINDS:
+        return 4 * num_candidates * dim
+    return round(num_candidates * (8 + _code_bytes(plan, dim)) + 4 * plan.num_lists * dim)
+
+
+def _code_bytes(plan: IndexPlan, dim: int) -> float:
+    whole = {"ivf_flat": 4 * dim, "ivf_fp16": 2 * dim, "ivf_sq8": dim}
+    if plan.kind in whole:
+        return whole[plan.kind]
+    parts, bits = plan.factory.rpartition("PQ")[2].removesuffix("fs").split("x")
+    return math.ceil(int(parts) * int(bits) / 8)
