@@ -3,6 +3,7 @@
 from recsys.benchmark.floor import MachineRates, matmul_rate, measure_rates
 from recsys.benchmark.growth import Growth, growth_of
 from recsys.benchmark.growth_plots import write_growth_plots
+from recsys.benchmark.index_choice import measure_index
 from recsys.benchmark.language import Learner, measure_language
 from recsys.benchmark.language_plots import write_language_plots
 from recsys.benchmark.language_result import (
@@ -92,6 +93,7 @@ __all__ = [
     "make_proposal",
     "make_step_batches",
     "matmul_rate",
+    "measure_index",
     "measure_language",
     "measure_loader",
     "measure_loss",

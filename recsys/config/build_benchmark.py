@@ -3,6 +3,7 @@
 from recsys.benchmark import (
     BenchmarkOutcome,
     BenchmarkResult,
+    measure_index,
     measure_loader,
     measure_loss,
     measure_prepare,
@@ -48,5 +49,7 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
             return measure_loader(**vars(config.loader), rounds=rounds, seed=seed)
         case "search":
             return measure_search(**vars(config.search), rounds=rounds, seed=seed)
+        case "index":
+            return measure_index(**vars(config.index), rounds=rounds, seed=seed)
         case _:
             return measure_prepare(**vars(config.prepare), rounds=rounds, seed=seed)

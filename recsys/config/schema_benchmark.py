@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import at_least, one_of
+from recsys.config.ranges import at_least, between, one_of
 from recsys.config.schema_language import LanguageBenchmarkConfig
 from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_stages import StageConfig
@@ -14,7 +14,7 @@ from recsys.data import LEAST_MEMORY_GB
 from recsys.foundations import ConfigError
 
 QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "prepare")  # of name=all
-BENCHMARKS = (*QUICK_BENCHMARKS, "train", "language")
+BENCHMARKS = (*QUICK_BENCHMARKS, "index", "train", "language")
 
 
 def _check_sizes(group: str, config: Any) -> None:
@@ -106,6 +106,28 @@ class SearchBenchmarkConfig:
 
 
 @dataclass(kw_only=True)
+class IndexBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_index."""
+
+    catalogue_size: int = MISSING
+    dim: int = MISSING
+    num_clusters: int = MISSING
+    spread: float = MISSING
+    num_queries: int = MISSING
+    queries_at_once: int = MISSING
+    k: int = MISSING
+    target_recall: float = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for key in ("catalogue_size", "dim", "num_clusters", "queries_at_once", "k"):
+            at_least(f"index.{key}", getattr(self, key), 1)
+        at_least("index.num_queries", self.num_queries, 20)
+        at_least("index.spread", self.spread, 0)
+        between("index.target_recall", self.target_recall, 0, 1)
+
+
+@dataclass(kw_only=True)
 class PrepareBenchmarkConfig:
     """Settings of recsys.benchmark.measure_prepare."""
 
@@ -136,6 +158,7 @@ class BenchmarkConfig(StageConfig):
     sampler: SamplerBenchmarkConfig = MISSING
     loader: LoaderBenchmarkConfig = MISSING
     search: SearchBenchmarkConfig = MISSING
+    index: IndexBenchmarkConfig = MISSING
     prepare: PrepareBenchmarkConfig = MISSING
     train: TrainBenchmarkConfig = MISSING
     language: LanguageBenchmarkConfig = MISSING

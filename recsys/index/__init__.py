@@ -1,5 +1,6 @@
 """Indexes over candidate vectors: exact search, FAISS, and the saved form."""
 
+from recsys.index.dial import find_setting
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.hits import Hits, Index
@@ -27,6 +28,7 @@ __all__ = [
     "Tuning",
     "TuningTarget",
     "check_alpha",
+    "find_setting",
     "plan_index",
     "read_index",
     "read_vectors",

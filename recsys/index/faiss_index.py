@@ -221,16 +221,21 @@ class _Request:
 
     def __init__(self, query_vectors: NDArray[np.float32], k: int, rows: RowFilter) -> None:
         self.query_vectors, self.k, self.rows = query_vectors, k, rows
+        self._whole: Hits | None = None  # of all queries, settled at once and in their order
         self._settled = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))]
 
     def settle(self, queries: NDArray[np.int64], hits: Hits, done: NDArray[np.bool_]) -> None:
         """Keep the hits of those queries [B] that are done [B]."""
+        if len(queries) == len(self.query_vectors) and done.all():
+            self._whole = hits if (queries == np.arange(len(queries))).all() else None
         chosen = np.repeat(done, hits.lengths)
         owners = np.repeat(queries, hits.lengths)[chosen]
         self._settled.append((owners, hits.candidate_rows[chosen], hits.scores[chosen]))
 
     def hits(self) -> Hits:
         """Give the hits of all queries, in the order of the queries."""
+        if self._whole is not None:
+            return self._whole
         owners, rows, scores = (np.concatenate(part) for part in zip(*self._settled, strict=True))
         return make_hits(owners, rows, scores, k=self.k, num_queries=len(self.query_vectors))
 
