@@ -194,6 +194,23 @@ def test_other_weights_than_the_announced_ones_are_obeyed(name: str) -> None:
         assert_close(actual, wanted, rtol=1e-9, atol=1e-12)
 
 
+@every_loss
+@given(batch=st.integers(1, 5), candidates=st.integers(1, 40), seed=st.integers(0, 2**16))
+@settings(max_examples=20, deadline=None)
+def test_float32_whose_candidates_are_filled_up_gives_what_float64_does(
+    name: str, batch: int, candidates: int, seed: int
+) -> None:
+    found, terms = [], []
+    for dtype in (torch.float32, torch.float64):
+        inputs = make_inputs(batch=2 * batch, candidates=candidates, dtype=dtype, seed=seed)
+        losses = LOSSES[name](inputs)
+        found.append(losses.double())
+        terms.append([one.double() for one in take_gradients(losses.sum(), inputs)])
+    assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+    for actual, wanted in zip(*terms, strict=True):
+        assert_close(actual, wanted, rtol=1e-3, atol=1e-3)
+
+
 def compute_plainly(inputs: dict[str, Tensor]) -> Tensor:
     """The sampled softmax the plain way: [B, S] logits, a mask, one cross-entropy."""
     queries = inputs["queries"] / 0.5
