@@ -158,9 +158,10 @@ class _GroupedSoftmax(torch.autograd.Function):
         gradients, factor = Gradients(*parts), common_factor(gradient, ctx.plan.weights)
         if factor is None:
             needed = ctx.needs_input_grad[:3]
-            _, gradients = ctx.plan.run(
-                queries, catalogue, offsets, weights=gradient, needed=needed
-            )
+            with torch.autocast(queries.device.type, enabled=False):
+                _, gradients = ctx.plan.run(
+                    queries, catalogue, offsets, weights=gradient, needed=needed
+                )
             factor = gradient.new_ones(())
         factor = factor.to(queries.dtype)
         return *gradients.scaled(factor.expand(len(queries)), factor), None

@@ -195,6 +195,19 @@ def test_other_weights_than_the_announced_ones_are_obeyed(name: str) -> None:
 
 
 @every_loss
+def test_a_backward_pass_under_autocast_rounds_nothing(name: str) -> None:
+    inputs = make_inputs(dtype=torch.float32)
+    gradients = []
+    for enabled in (False, True):
+        losses = LOSSES[name](inputs, loss_weights=inputs["weights"].flip(0) + 0.5)
+        total = (losses * inputs["weights"]).sum()  # not as announced: all is computed again
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            gradients.append(take_gradients(total, inputs))
+    for actual, wanted in zip(*gradients, strict=True):
+        assert_close(actual, wanted, rtol=1e-5, atol=1e-6)
+
+
+@every_loss
 @given(batch=st.integers(1, 5), candidates=st.integers(1, 40), seed=st.integers(0, 2**16))
 @settings(max_examples=20, deadline=None)
 def test_float32_whose_candidates_are_filled_up_gives_what_float64_does(
