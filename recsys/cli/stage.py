@@ -51,9 +51,11 @@ def stage(config_name: str, *, config_path: str = "pkg://recsys.conf") -> Callab
 
 def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
     import hydra
+    from hydra.errors import ConfigCompositionException
 
+    from recsys.config.composition import explain, explain_group
     from recsys.config.replaced_choices import without_keys_of_replaced_choices
-    from recsys.foundations import unwinding_on_signals
+    from recsys.foundations import ConfigError, unwinding_on_signals
 
     asked = os.environ.get(_FULL_ERROR)
     statuses: list[int] = []
@@ -72,9 +74,9 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
                 interruptions_first(),
             ):
                 run()
+        except ConfigCompositionException as error:
+            raise ConfigError(explain(error, config_name) or str(error)) from error
         except ValueError as error:  # of Hydra itself, for a job's own errors end in the job
-            from recsys.config.composition import explain, explain_group
-
             complain(explain(error) or explain_group(error, sys.argv[1:]))
             return 2
     return statuses[0] if statuses else 0
