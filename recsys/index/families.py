@@ -15,8 +15,8 @@ _OVERFETCH = (1, 2, 4, 8, 16)  # of ivf_pq_fast
 _CANDIDATES_PER_RESULT = 3
 _BROADEST_GRAPH_SEARCH = 4096
 _TRAINING_PER_CENTROID = 39  # candidates; below it FAISS advises against
-# ivf_pq is none of them: its codes take a hundred times longer to train than those of
-# ivf_pq_fast, and it has not been the faster one anywhere.
+# ivf_pq is none of them: on 10,000 x 64 its codes trained for tens of seconds, those of ivf_pq_fast
+# for 0.2, and its lookups were slower.
 _ORDER = ("ivf_flat", "ivf_fp16", "ivf_sq8", "ivf_pq_fast", "hnsw", "hnsw_sq8")
 
 
