@@ -141,6 +141,7 @@ def _target(recall: float, k: int, at_once: int, num_queries: int) -> TuningTarg
         queries_at_once=at_once,
         exact_below=0,
         num_queries=num_queries,
+        build_minutes=60,
     )
 
 

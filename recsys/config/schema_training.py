@@ -96,6 +96,7 @@ class AutoIndexConfig(IndexConfig):
     queries_at_once: int = MISSING
     exact_below: int = MISSING
     num_queries: int = MISSING
+    build_minutes: float = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""

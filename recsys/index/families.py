@@ -40,6 +40,11 @@ class Family:
     largest: int
     overfetch: tuple[int, ...]
 
+    @property
+    def kind(self) -> str:
+        """Name it as the settings do."""
+        return self.plan.kind
+
     def smallest(self, k: int, num_candidates: int) -> int:
         """Give the dial's smallest sensible value.
 

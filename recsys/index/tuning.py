@@ -25,6 +25,7 @@ from recsys.metrics import bootstrap_interval, overlap_at_k
 log = logging.getLogger(__name__)
 _EXACT, _BEST, _NEW = "exact", "best", "new"
 _FEWEST_QUERIES = 20
+_PART = 5000  # candidates of which a graph is built to tell how long all would take
 
 
 def tune_index(
@@ -131,8 +132,9 @@ class _Tuner:
 
     def add(self, family: Family | Skipped) -> None:
         """Build an index, set its breadth, and time it if it meets the target."""
-        if isinstance(family, Skipped):
-            trial = Trial(kind=family.kind, dial={}, outcome="not tried", reason=family.reason)
+        reason = family.reason if isinstance(family, Skipped) else self._too_long(family)
+        if isinstance(family, Skipped) or reason:
+            trial = Trial(kind=family.kind, dial={}, outcome="not tried", reason=reason)
             self.trials.append(trial)
             return
         started = time.monotonic()
@@ -151,6 +153,26 @@ class _Tuner:
             if trial.speedup is not None and trial.speedup < before:
                 break  # to score more of them anew takes longer than to read fewer lists saves
             before = trial.speedup or 0.0
+
+    def _too_long(self, family: Family) -> str:
+        """Say why a graph would take too long to build, by what a part takes; else "".
+
+        A vector's place in a graph is found in steps that grow as the logarithm of its size.
+        """
+        vectors, most = self.exact.vectors, self.target.build_minutes
+        if family.dial != "ef_search" or len(vectors) <= 4 * _PART:
+            return ""
+        some = vectors[:: len(vectors) // _PART]
+        started = time.monotonic()
+        FaissIndex.build(some, family.settings)
+        steps = [size * math.log(size) for size in (len(vectors), len(some))]
+        minutes = (time.monotonic() - started) * steps[0] / steps[1] / 60
+        if minutes <= most:
+            return ""
+        return (
+            f"building it would take about {minutes:.3g} minutes, more than the {most:.3g} of "
+            "index.build_minutes"
+        )
 
     def _try(self, family: Family, index: FaissIndex, seconds: float) -> Trial:
         found = find_setting(

@@ -19,6 +19,7 @@ class TuningTarget:
         queries_at_once: Queries that a search brings while speed is measured.
         exact_below: Candidates below which exact search is taken unmeasured.
         num_queries: Most queries it is measured on; half of them choose, half verify.
+        build_minutes: Graphs that would take longer to build, by what a part takes, are not tried.
     """
 
     target_recall: float
@@ -27,6 +28,7 @@ class TuningTarget:
     queries_at_once: int
     exact_below: int
     num_queries: int
+    build_minutes: float
 
     def __post_init__(self) -> None:
         if not 0 < self.target_recall <= 1:
@@ -35,6 +37,8 @@ class TuningTarget:
             )
         if self.memory_gb is not None and not self.memory_gb > 0:
             raise ConfigError(f"index.memory_gb must be above 0, got {self.memory_gb}.")
+        if not self.build_minutes > 0:
+            raise ConfigError(f"index.build_minutes must be above 0, got {self.build_minutes}.")
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(

@@ -34,6 +34,7 @@ def make_tuning() -> Tuning:
         queries_at_once=4,
         exact_below=0,
         num_queries=50,
+        build_minutes=1,
     )
     trials = [
         make_trial("flat", 1.0, 1.0, "slower"),

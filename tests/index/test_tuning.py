@@ -28,7 +28,9 @@ def make_vectors(count: int, *, dim: int = 16, seed: int = 0) -> NDArray[np.floa
 
 def make_target(**changed: Any) -> TuningTarget:
     given_ = {"target_recall": 0.9, "target_k": 10, "memory_gb": None, "queries_at_once": 16}
-    return TuningTarget(**given_ | {"exact_below": 0, "num_queries": 200} | changed)
+    return TuningTarget(
+        **given_ | {"exact_below": 0, "num_queries": 200, "build_minutes": 1} | changed
+    )
 
 
 def test_the_tuned_index_meets_the_target_by_brute_force_on_other_queries() -> None:
@@ -169,3 +171,12 @@ def test_held_threads_are_given_back() -> None:
         assert thread_bound() == 2
     finally:
         set_threads(before or 1)
+
+
+def test_a_graph_that_would_take_too_long_to_build_is_not_tried() -> None:
+    vectors, queries = make_vectors(21_000), make_vectors(40, seed=1)
+    target = make_target(build_minutes=1e-6, num_queries=40)
+    _, tuning = tune_index(vectors, queries, IndexSettings(m=4, ef_construction=4), target, seed=0)
+    reasons = {trial.kind: trial.reason for trial in tuning.trials if trial.outcome == "not tried"}
+    assert {"hnsw", "hnsw_sq8"} <= set(reasons)
+    assert "more than the 1e-06 of index.build_minutes" in reasons["hnsw"]
