@@ -1,0 +1,65 @@
+"""The rows that one search may give, as FAISS's own filter, and when exact search is better.
+
+Dimensions: C candidates, N of them allowed, k results asked for.
+"""
+
+from typing import Any
+
+import faiss
+
+from recsys.index.row_filter import RowFilter
+
+_faiss: Any = faiss  # its type stubs lack some of the names it has
+# A place of the graph that is visited costs as much as scoring 27 allowed rows for one query alone,
+# and 200 for many at once (docs/performance.md). In between both lose alike.
+_ROWS_A_PLACE = 75
+_SMALLEST_SHARE_OF_FLAT = 1 / 8  # of the catalogue; below it, the rows alone are read faster
+
+
+def exact_is_better(inner: Any, kind: str, k: int, rows: RowFilter) -> bool:
+    """Tell whether scoring all allowed rows is cheaper than a search that is as good as without.
+
+    A search keeps its quality where it looks 1 / share times as far: as many allowed candidates
+    are then met as candidates without a filter. Lists of an inverted file would all be read at a
+    share of num_probes / num_lists. A graph of that breadth visits about ``breadth / share``
+    places, against N rows.
+
+    Args:
+        inner: The FAISS index.
+        kind: flat, hnsw, ivf_flat or ivf_pq.
+        k: Results asked for.
+        rows: The filter; what a single query excludes plays no part.
+    """
+    if rows.allowed_rows is None:
+        return False
+    share, num_allowed = rows.allowed_share(), len(rows.allowed_rows)
+    if kind == "flat":
+        return share < _SMALLEST_SHARE_OF_FLAT
+    if kind == "hnsw":
+        breadth = max(int(inner.hnsw.efSearch), k)
+        return share == 0 or num_allowed <= _ROWS_A_PLACE * breadth / share
+    return bool(share <= inner.nprobe / inner.nlist)
+
+
+def search_parameters(inner: Any, kind: str, fetch: int, rows: RowFilter) -> Any:
+    """Make the parameters of a search for a number of candidates, None where there are none.
+
+    Args:
+        inner: The FAISS index.
+        kind: As for `exact_is_better`.
+        fetch: Candidates.
+        rows: The filter; at least one row is allowed.
+    """
+    share = rows.allowed_share()
+    selector = None
+    if rows.allowed_rows is not None:
+        selector = _faiss.IDSelectorBitmap(rows.allowed_bits)
+    if kind == "hnsw":
+        breadth = min(max(int(inner.hnsw.efSearch), fetch) / share, max(inner.ntotal, fetch))
+        return _faiss.SearchParametersHNSW(sel=selector, efSearch=int(breadth))
+    if selector is None:
+        return None
+    if kind == "flat":
+        return _faiss.SearchParameters(sel=selector)
+    probes = min(int(inner.nprobe / share), int(inner.nlist))
+    return _faiss.SearchParametersIVF(sel=selector, nprobe=probes)
