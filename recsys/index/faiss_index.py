@@ -111,6 +111,23 @@ class FaissIndex:
         many = self.kind == "flat" and len(queries) > _MOST_FLAT_QUERIES
         if few or many or rows.allowed_lists is not None:
             return self._exact.search_filtered(queries, k, rows)
+        return self._search_inside(queries, k, rows)
+
+    def search_inside(
+        self, query_vectors: NDArray[np.float32], k: int, *, allowed: NDArray[Any]
+    ) -> Hits:
+        """Search through FAISS however few rows are allowed, to compare it with exact search.
+
+        Args:
+            query_vectors: As for `search`, like all that follows.
+            k: At least 1.
+            allowed: One rising array for all queries, not empty.
+        """
+        queries = check_search(query_vectors, self.dim, k)
+        rows = RowFilter(len(queries), self.num_candidates, None, allowed)
+        return self._search_inside(queries, k, rows)
+
+    def _search_inside(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
         request = _Request(queries, k, rows)
         fetches = self._first_fetches(k, rows)
         step = max(_QUERY_VECTORS_AT_ONCE // queries.shape[1], 1)
