@@ -10,9 +10,9 @@ import faiss
 from recsys.index.row_filter import RowFilter
 
 _faiss: Any = faiss  # its type stubs lack some of the names it has
-# A place of the graph that is visited costs as much as scoring 27 allowed rows for one query alone,
-# and 200 for many at once (docs/performance.md). In between both lose alike.
-_ROWS_A_PLACE = 75
+# A place of the graph that is visited costs as much as scoring 50 allowed rows for one query alone,
+# and 750 for many at once (docs/performance.md, Filter). In between both lose alike.
+_ROWS_A_PLACE = 200
 _SMALLEST_SHARE_OF_FLAT = 1 / 8  # of the catalogue; below it, the rows alone are read faster
 
 
