@@ -13,6 +13,9 @@ _faiss: Any = faiss  # its type stubs lack some of the names it has
 # A place of the graph that is visited costs as much as scoring 50 allowed rows for one query alone,
 # and 750 for many at once (docs/performance.md, Filter). In between both lose alike.
 _ROWS_A_PLACE = 200
+# Of an inverted file it is 2 allowed rows for each row of the lists that a search without a filter
+# reads, and 8 or more.
+_ROWS_A_LISTED_ROW = 4
 _SMALLEST_SHARE_OF_FLAT = 1 / 8  # of the catalogue; below it, the rows alone are read faster
 
 
@@ -20,9 +23,9 @@ def exact_is_better(inner: Any, kind: str, k: int, rows: RowFilter) -> bool:
     """Tell whether scoring all allowed rows is cheaper than a search that is as good as without.
 
     A search keeps its quality where it looks 1 / share times as far: as many allowed candidates
-    are then met as candidates without a filter. Lists of an inverted file would all be read at a
-    share of num_probes / num_lists. A graph of that breadth visits about ``breadth / share``
-    places, against N rows.
+    are then met as candidates without a filter. A graph of that breadth visits about
+    ``breadth / share`` places, against N rows; an inverted file compares with as many rows as
+    without a filter, ``C * num_probes / num_lists``.
 
     Args:
         inner: The FAISS index.
@@ -38,7 +41,7 @@ def exact_is_better(inner: Any, kind: str, k: int, rows: RowFilter) -> bool:
     if kind == "hnsw":
         breadth = max(int(inner.hnsw.efSearch), k)
         return share == 0 or num_allowed <= _ROWS_A_PLACE * breadth / share
-    return bool(share <= inner.nprobe / inner.nlist)
+    return bool(share <= _ROWS_A_LISTED_ROW * inner.nprobe / inner.nlist)
 
 
 def search_parameters(inner: Any, kind: str, fetch: int, rows: RowFilter) -> Any:
