@@ -1,6 +1,6 @@
 """How a job's time and memory change with a size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -46,6 +46,12 @@ class Growth:
     def to_json(self) -> dict[str, Any]:
         """Give plain values."""
         return asdict(self)
+
+
+def at_least_two(sizes: Iterable[int]) -> list[int]:
+    """Give the sizes in order, each once; none where there is one alone, which shows no growth."""
+    ordered = sorted(set(sizes))
+    return ordered if len(ordered) > 1 else []
 
 
 def growth_of(

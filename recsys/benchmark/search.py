@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from recsys.benchmark.growth import Growth, growth_of
+from recsys.benchmark.growth import Growth, at_least_two, growth_of
 from recsys.benchmark.measure import time_alternately
 from recsys.benchmark.measurement import Measurement
 from recsys.benchmark.resident_memory import resident_peak
@@ -51,7 +51,7 @@ def measure_search(
 
     Args:
         catalogue_sizes: C; at least one.
-        dims: D, over which growth is shown.
+        dims: D, over which growth is shown; fewer than two are passed over.
         ks: k, likewise.
         dim: D of all else.
         k: Results a user of all else.
@@ -68,8 +68,8 @@ def measure_search(
 
     by_size = {size: measure(size, dim, k, _GROWING) for size in sizes[:-1]}
     by_size[sizes[-1]] = largest = measure(sizes[-1], dim, k, None)
-    by_dim = {width: measure(sizes[0], width, k, _GROWING) for width in sorted(set(dims))}
-    by_k = {most: measure(sizes[0], dim, most, _GROWING) for most in sorted(set(ks))}
+    by_dim = {width: measure(sizes[0], width, k, _GROWING) for width in at_least_two(dims)}
+    by_k = {most: measure(sizes[0], dim, most, _GROWING) for most in at_least_two(ks)}
     largest = _with_peaks(largest, partial(make, sizes[-1], dim), k)
     return BenchmarkResult(
         "search",
@@ -127,6 +127,8 @@ def _with_peaks(
 
 
 def _growth(axis: str, by_size: Mapping[int, Measured]) -> list[Growth]:
+    if not by_size:
+        return []
     return [
         growth_of(name, axis, {size: some[name] for size, some in by_size.items()})
         for name in _GROWING

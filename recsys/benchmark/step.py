@@ -6,7 +6,7 @@ Dimensions: N items, B positives of a step, D width of the vectors.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from recsys.benchmark.growth import Growth, growth_of
+from recsys.benchmark.growth import Growth, at_least_two, growth_of
 from recsys.benchmark.measure import Job, time_alternately
 from recsys.benchmark.measurement import Measurement
 from recsys.benchmark.memory import peak_bytes
@@ -33,7 +33,8 @@ class StepPlan:
         catalogue_sizes: N, at least one.
         naive_sizes: N at which the naive program is measured too; those of no catalogue are passed
             over.
-        batch_sizes: B, on the smallest catalogue.
+        batch_sizes: B, on the smallest catalogue; fewer than two show no growth, and are passed
+            over.
         dims: D, likewise.
         hidden: Width of both towers' hidden layer, for the programs that the step is compared with;
             None: the model is another one than theirs, and they are left out.
@@ -72,8 +73,8 @@ def measure_step(make_steps: StepMaker, plan: StepPlan) -> BenchmarkResult:
     check_positive("steps", plan.steps)
     base, catalogues = plan.size, sorted(set(plan.catalogue_sizes))
     by_items = {n: replace(base, num_items=n) for n in catalogues}
-    by_batch = {b: replace(base, batch_size=b) for b in sorted(set(plan.batch_sizes))}
-    by_dim = {d: replace(base, dim=d) for d in sorted(set(plan.dims))}
+    by_batch = {b: replace(base, batch_size=b) for b in at_least_two(plan.batch_sizes)}
+    by_dim = {d: replace(base, dim=d) for d in at_least_two(plan.dims)}
     of_items = _measure(make_steps, plan, "items", by_items, naive=plan.naive_sizes)
     growth = [
         *_growth("catalogue size", of_items),
@@ -115,6 +116,8 @@ def _measure(
     naive: Sequence[int] = (),
 ) -> _Measured:
     """Measure every job at each of the sizes of one axis: name -> size -> measurement."""
+    if not sizes:
+        return {}
     jobs = {
         (name, at): job
         for at, size in sizes.items()

@@ -7,6 +7,8 @@ import sys
 import traceback
 from collections.abc import Callable
 
+from recsys.cli.interruptions import interruptions_first
+
 # What the machine lacks or forbids; another OSError is more likely a fault of ours.
 _MENDABLE = {
     errno.ENOSPC,
@@ -35,7 +37,8 @@ def guarded(run: Callable[[], int]) -> int:
         output any more.
     """
     try:
-        return run()
+        with interruptions_first():
+            return run()
     except KeyboardInterrupt:
         sys.stderr.write("recsys: interrupted\n")
         return 130

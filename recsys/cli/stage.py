@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from recsys.cli.environment import set_thread_environment, variable
 from recsys.cli.help import help_without_schemas
+from recsys.cli.interruptions import interruptible_composition, interruptions_first
 from recsys.cli.job import job_folder
 from recsys.cli.logs import configure_logging, remove_unused_folder
 from recsys.cli.malloc import keep_freed_memory
@@ -51,9 +52,11 @@ def stage(config_name: str, *, config_path: str = "pkg://recsys.conf") -> Callab
 
 def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
     import hydra
+    from hydra.errors import ConfigCompositionException
 
+    from recsys.config.composition import explain, explain_group
     from recsys.config.replaced_choices import without_keys_of_replaced_choices
-    from recsys.foundations import unwinding_on_signals
+    from recsys.foundations import ConfigError, unwinding_on_signals
 
     asked = os.environ.get(_FULL_ERROR)
     statuses: list[int] = []
@@ -67,12 +70,14 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
             with (
                 variable(_FULL_ERROR, "1"),
                 help_without_schemas(sys.argv),
+                interruptible_composition(),
                 without_keys_of_replaced_choices(),
+                interruptions_first(),
             ):
                 run()
+        except ConfigCompositionException as error:
+            raise ConfigError(explain(error, config_name) or str(error)) from error
         except ValueError as error:  # of Hydra itself, for a job's own errors end in the job
-            from recsys.config.composition import explain, explain_group
-
             complain(explain(error) or explain_group(error, sys.argv[1:]))
             return 2
     return statuses[0] if statuses else 0
@@ -92,7 +97,8 @@ def _reporting_job(task: Task, asked: str | None, statuses: list[int], *, keeps:
             try:
                 if keeps:
                     keep_freed_memory()
-                return task(tree)
+                with interruptions_first():
+                    return task(tree)
             except Exception as error:
                 statuses.append(report(error, _job_name()))
                 remove_unused_folder(job_folder())

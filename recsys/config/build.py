@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from recsys.config import schema_model, schema_training
 from recsys.config.build_batches import build_batches
 from recsys.config.build_objective import build_objective, searches_while_training
+from recsys.config.build_operator_threads import build_operator_threads
 from recsys.config.build_ridge import fit_ridge
 from recsys.config.flatten import flatten
 from recsys.config.schema_stages import StageConfig, TrainConfig
@@ -18,7 +19,6 @@ from recsys.foundations import (
     ConfigError,
     available_cores,
     make_generator,
-    num_threads,
     set_threads,
 )
 from recsys.models import (
@@ -41,7 +41,6 @@ from recsys.training import (
     build_optimizers,
     build_schedule,
     choose_device,
-    choose_operator_threads,
     needs_sparse_gradients,
 )
 
@@ -238,19 +237,10 @@ def build_run(
             patience=trainer.patience,
             checkpoint_steps=trainer.checkpoint_steps,
             gradient_clip=config.optimizer.gradient_clip,
-            operator_threads=_operator_threads(config, model),
+            operator_threads=build_operator_threads(config, model, dataset.num_items),
         ),
         item_counts=dataset.items.counts[: dataset.num_items],
     )
-
-
-def _operator_threads(config: TrainConfig, model: TwoTower) -> int:
-    threads, history = config.trainer.operator_threads, config.model.user_tower.history
-    if threads is not None:
-        return threads
-    read = history.length if history.encoder in ("gru", "attention", "transformer") else 1
-    rows = config.trainer.batch_size * read
-    return choose_operator_threads(model, rows=rows, num_threads=num_threads())
 
 
 def build_optimizer(settings: schema_model.OptimizerConfig, model: TwoTower) -> list[Optimizer]:

@@ -11,6 +11,7 @@ from recsys.benchmark import (
     measure_sampler,
     measure_search,
 )
+from recsys.config.benchmark_memory import check_benchmark_memory
 from recsys.config.build_language import run_language
 from recsys.config.build_step_benchmark import check_step_model, run_step_benchmark
 from recsys.config.build_train_benchmark import run_train_benchmark
@@ -21,11 +22,13 @@ def run_benchmarks(config: BenchmarkConfig) -> BenchmarkOutcome:
     """Run the benchmark that is named, or all that end quickly; `language` only with a log.
 
     Raises:
-        ConfigError: The step's model needs features, of which the made-up events have none.
+        ConfigError: The step's model needs features, of which the made-up events have none, or
+            sizes need more memory than is free.
     """
     names = (*QUICK_BENCHMARKS, "language") if config.name == "all" else (config.name,)
     if "step" in names:
         check_step_model(config.model)
+    check_benchmark_memory(config, names)
     interactions, language = config.language.interactions, None
     if "language" in names and interactions is not None:
         language = run_language(config.language, interactions, config.seed)

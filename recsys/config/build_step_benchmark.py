@@ -95,7 +95,7 @@ def build_steps(
     """
     model = _build_model(config, size)
     optimizers, clip = build_optimizer(config.optimizer, model), config.optimizer.gradient_clip
-    threads = choose_operator_threads(model, rows=size.batch_size, num_threads=num_threads())
+    threads = choose_operator_threads([(model, size.batch_size)], num_threads=num_threads())
     items = FeatureTable.missing(_NOTHING, size.num_items)
     users = FeatureTable.missing(_NOTHING, size.num_users)
     sampler = WithReplacementSampler(make_proposal(size.num_items), num_sampled=size.num_sampled)

@@ -22,16 +22,18 @@ from omegaconf.errors import (
 from yaml import YAMLError
 
 from recsys.config.missing_choice import explain_missing
+from recsys.config.unknown_group import explain_unknown_group
 
 _MOST_LISTED = 12
 _TYPES = {"Integer": "an integer", "Float": "a number", "bool": "true or false"}
 
 
-def explain(error: BaseException) -> str | None:
+def explain(error: BaseException, stage: str | None = None) -> str | None:
     """Say in one sentence why settings were refused.
 
     Args:
         error: Raised while Hydra composed or converted settings.
+        stage: The command whose settings they are, where that is known.
 
     Returns:
         The sentence, or None for an error of another kind.
@@ -53,7 +55,7 @@ def explain(error: BaseException) -> str | None:
             return f"not a YAML file: {_joined(error)}."
         case HydraException() | OmegaConfBaseException():
             inner = _innermost(error)
-            return _composed(str(error)) if inner is None else _setting(inner)
+            return _composed(str(error), stage) if inner is None else _setting(inner)
     return None
 
 
@@ -100,8 +102,11 @@ def explain_group(error: ValueError, overrides: Sequence[str]) -> str:
     return f"a group takes the name of one of its choices, got {' '.join(suspects)}. {text}"
 
 
-def _composed(text: str) -> str:
+def _composed(text: str, stage: str | None) -> str:
     """Put a composition error of Hydra, which has no setting's error inside, in one line."""
+    unknown = explain_unknown_group(text, stage)
+    if unknown is not None:
+        return unknown
     ambiguous = re.match(r"Ambiguous value for argument '(.*?)=(.*)'\n", text)
     if ambiguous:
         key, value = ambiguous.groups()
@@ -116,7 +121,9 @@ def _composed(text: str) -> str:
     if must:
         choices = [name for name in must[2].split() if not name.endswith("_schema")]
         return f"{must[1]} must be given: {must[1]}=CHOICE, of {', '.join(choices)}."
-    return re.sub(r"\s*(Config search path|See https).*", "", _joined(text), flags=re.DOTALL)
+    return re.sub(
+        r"\s*(Config search path|See https|To append to).*", "", _joined(text), flags=re.DOTALL
+    )
 
 
 def _setting(error: OmegaConfBaseException) -> str:

@@ -99,7 +99,7 @@ def compose_config(stage: str, schema: type[Config], settings: Mapping[str, Any]
         ):
             tree = compose(stage, overrides=overrides)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(explain(error) or str(error)) from error
+        raise ConfigError(explain(error, stage) or str(error)) from error
     except ValueError as error:
         raise ConfigError(explain_group(error, overrides)) from error
     finally:

@@ -7,6 +7,7 @@ from typing import Any
 from recsys.foundations import ConfigError
 from recsys.index import LARGEST_ALPHA
 
+_MOST_THREADS = 1024
 _TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl")
 
 
@@ -38,6 +39,12 @@ def within(key: str, value: float, least: float, most: float) -> None:
     """Check that a number lies between two bounds, either of which it may be."""
     if not least <= value <= most:
         raise ConfigError(f"{key} must be from {least:g} to {most:,.12g}, got {value}.")
+
+
+def threads(key: str, value: int | None) -> None:
+    """Check a number of threads; None is for others to choose."""
+    if value is not None:
+        within(key, value, 1, _MOST_THREADS)
 
 
 def numbers(key: str, value: Any) -> list[float]:

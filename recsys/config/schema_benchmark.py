@@ -1,5 +1,6 @@
 """Settings of the command `benchmark`: types and ranges."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,12 +18,12 @@ QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "prepare")  #
 BENCHMARKS = (*QUICK_BENCHMARKS, "filter", "train", "language")
 
 
-def _check_sizes(group: str, config: Any) -> None:
-    """Check that every number of a group is at least 1, and every list holds one."""
+def _check_sizes(group: str, config: Any, *, optional: Collection[str] = ()) -> None:
+    """Check that every number of a group is at least 1, and every list but some holds one."""
     for item in fields(config):
         key, value = f"{group}.{item.name}", getattr(config, item.name)
         numbers = value if isinstance(value, list) else [value]
-        if not numbers:
+        if not numbers and item.name not in optional:
             raise ConfigError(f"{key} must hold at least one number, got none.")
         for number in numbers:
             at_least(key, number, 1)
@@ -33,8 +34,8 @@ class StepBenchmarkConfig:
     """A training step of the model group, with the optimizer group, on shared draws."""
 
     catalogue_sizes: list[int] = MISSING
-    naive_sizes: list[int] = MISSING  # of them, those with the naive program
-    batch_sizes: list[int] = MISSING  # on the smallest catalogue
+    naive_sizes: list[int] = MISSING  # of them, those with the naive program; or none
+    batch_sizes: list[int] = MISSING  # on the smallest catalogue; fewer than two: not measured
     dims: list[int] = MISSING  # likewise
     num_users: int = MISSING
     batch_size: int = MISSING
@@ -43,7 +44,7 @@ class StepBenchmarkConfig:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check_sizes("step", self)
+        _check_sizes("step", self, optional=("naive_sizes", "batch_sizes", "dims"))
 
 
 @dataclass(kw_only=True)
@@ -51,12 +52,12 @@ class LossBenchmarkConfig:
     """Settings of recsys.benchmark.measure_loss."""
 
     sizes: list[int] = MISSING  # queries, and as many candidates
-    plain_sizes: list[int] = MISSING  # of them, those with all logits at once
+    plain_sizes: list[int] = MISSING  # of them, those with all logits at once; or none
     dim: int = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check_sizes("loss", self)
+        _check_sizes("loss", self, optional=("plain_sizes",))
 
 
 @dataclass(kw_only=True)
@@ -93,8 +94,8 @@ class SearchBenchmarkConfig:
     """Settings of recsys.benchmark.measure_search."""
 
     catalogue_sizes: list[int] = MISSING
-    dims: list[int] = MISSING
-    ks: list[int] = MISSING
+    dims: list[int] = MISSING  # fewer than two: not measured
+    ks: list[int] = MISSING  # likewise
     dim: int = MISSING
     k: int = MISSING
     num_queries: int = MISSING
@@ -102,7 +103,7 @@ class SearchBenchmarkConfig:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check_sizes("search", self)
+        _check_sizes("search", self, optional=("dims", "ks"))
 
 
 @dataclass(kw_only=True)

@@ -12,6 +12,7 @@ from recsys.foundations import ConfigError
 from recsys.training import TABLE_OPTIMIZERS, takes_weight_decay
 
 _SMALLEST, _LARGEST = 1e-6, 1e6  # of what multiplies scores or squares, which are float32
+_LEAST_TEMPERATURE = 1e-12  # squares of gradients by it stay within float32
 _WIDEST = 65_536  # of a ridge part
 
 
@@ -76,6 +77,8 @@ class TemperatureConfig:
         above("model.temperature.initial", self.initial, 0)
         above("model.temperature.minimum", self.minimum, 0)
         above("model.temperature.maximum", self.maximum, 0)
+        for name in ("initial", "minimum"):
+            at_least(f"model.temperature.{name}", getattr(self, name), _LEAST_TEMPERATURE)
         if self.learned:
             between("model.temperature.initial", self.initial, self.minimum, self.maximum)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import alpha, at_least, one_of, parquet_file
+from recsys.config.ranges import alpha, at_least, one_of, parquet_file, threads
 from recsys.config.schema_data import (
     PATH,
     PATH_OR_ID,
@@ -59,8 +59,7 @@ class StageConfig:
 
     def __post_init__(self) -> None:
         """Check the range."""
-        if self.threads is not None:
-            at_least("threads", self.threads, 1)
+        threads("threads", self.threads)
 
 
 @dataclass(kw_only=True)

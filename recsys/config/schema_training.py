@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import alpha, at_least, between, one_of
+from recsys.config.ranges import alpha, at_least, between, one_of, threads
 from recsys.foundations import ConfigError
 from recsys.index import IndexSettings
 
@@ -53,8 +53,7 @@ class TrainerConfig:
         at_least("trainer.shuffle_rows", self.shuffle_rows, 1)
         if self.prefetch is not None:
             at_least("trainer.prefetch", self.prefetch, 0)
-        if self.operator_threads is not None:
-            at_least("trainer.operator_threads", self.operator_threads, 1)
+        threads("trainer.operator_threads", self.operator_threads)
         one_of("trainer.device", self.device, ("auto", "cpu", "cuda", "mps"))
         one_of("trainer.precision", self.precision, ("float32", "bfloat16", "tf32"))
         at_least("trainer.validate_at", self.validate_at, 1)

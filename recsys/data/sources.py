@@ -12,6 +12,7 @@ from pyarrow import fs
 from recsys.foundations import DataError, MissingFileError
 
 _BLOCK_BYTES = 1 << 20
+_SECOND = 10**9  # ns
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class SourceFile:
         except FileNotFoundError as error:
             raise self._changed() from error
         info = self.filesystem.get_file_info(self.path)
-        if (info.size, info.mtime_ns) != (self.size_bytes, self.changed_ns):
+        if info.size != self.size_bytes or not _is_same_time(info.mtime_ns, self.changed_ns):
             raise self._changed()
         return {
             "path": self.name,
@@ -69,6 +70,16 @@ class SourceFile:
 
     def _changed(self) -> DataError:
         return DataError(f"{self.name} changed while it was read; start again once it is whole.")
+
+
+def _is_same_time(first: int | None, second: int | None) -> bool:
+    """Compare two times in ns, by seconds where one has no more than these.
+
+    Stores of objects tell a listed file's milliseconds, and of one that is asked for the seconds.
+    """
+    if first is None or second is None or (first % _SECOND and second % _SECOND):
+        return first == second
+    return first // _SECOND == second // _SECOND
 
 
 def find_sources(paths: str | Path | Sequence[str | Path]) -> list[SourceFile]:

@@ -10,7 +10,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from recsys.foundations import has_fast_linear, map_in_torch_threads
+from recsys.foundations import has_fast_linear
+from recsys.losses.block_gradients import Gradients, add_in_threads
 from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.products import Products, make_products
 from recsys.losses.removed_places import RemovedPlaces
@@ -62,113 +63,6 @@ class Plan:
     weigh: Weigh | None = None
 
 
-@dataclass(frozen=True)
-class Gradients:
-    """Gradients of the weighted sums; None where none is needed.
-
-    Attributes:
-        of_queries: [B, D], each row without its weight.
-        of_candidates: [D, K]: a matrix product adds to it faster than to its transpose.
-        of_offsets: [K].
-    """
-
-    of_queries: Tensor | None
-    of_candidates: Tensor | None
-    of_offsets: Tensor | None
-
-    @classmethod
-    def zeros(
-        cls, queries: Tensor, candidates: Tensor, offsets: Tensor | None, needed: tuple[bool, ...]
-    ) -> "Gradients":
-        """Start at 0, as the three arguments need one."""
-        return cls(
-            torch.zeros_like(queries, memory_format=torch.contiguous_format) if needed[0] else None,
-            candidates.new_zeros(candidates.shape[::-1]) if needed[1] else None,
-            torch.zeros_like(offsets) if needed[2] and offsets is not None else None,
-        )
-
-    def add(
-        self,
-        products: Products,
-        slopes: Tensor,
-        block: tuple[slice, slice],
-        share: Tensor,
-        weights: Tensor,
-    ) -> None:
-        """Add a block's slopes [b, k]; share [b] for the queries, weights [b] for the rest."""
-        rows, columns = block
-        prepared = products.prepare(slopes)
-        if self.of_queries is not None:
-            part = products.of_queries(prepared, columns)
-            self.of_queries[rows].addcmul_(part, share[:, None])
-        if self.of_candidates is not None:
-            self.of_candidates[:, columns] += products.of_candidates(prepared, rows, weights)
-        if self.of_offsets is not None:
-            self.of_offsets[columns].addmv_(slopes.T, weights)
-
-    def beside(self) -> "Gradients":
-        """Give those of another thread, which adds for other queries: only these are shared."""
-        of_candidates, of_offsets = self.of_candidates, self.of_offsets
-        return Gradients(
-            self.of_queries,
-            None if of_candidates is None else torch.zeros_like(of_candidates),
-            None if of_offsets is None else torch.zeros_like(of_offsets),
-        )
-
-    def take_over(self, other: "Gradients") -> None:
-        """Add what another thread has added up."""
-        for mine, theirs in zip(self.parts()[1:], other.parts()[1:], strict=True):
-            if mine is not None and theirs is not None:
-                mine.add_(theirs)
-
-    def of_first(self, num_candidates: int) -> "Gradients":
-        """Leave the others out: as views."""
-        of_candidates, of_offsets = self.of_candidates, self.of_offsets
-        return Gradients(
-            self.of_queries,
-            None if of_candidates is None else of_candidates[:, :num_candidates],
-            None if of_offsets is None else of_offsets[:num_candidates],
-        )
-
-    def parts(self) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Give the three."""
-        return self.of_queries, self.of_candidates, self.of_offsets
-
-    def scaled(self, weights: Tensor, factor: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Give [B, D] times the weights [B], and [K, D] and [K] times the factor, if any."""
-        of_queries, of_candidates, of_offsets = self.parts()
-        if of_queries is not None:
-            of_queries = of_queries * weights[:, None]
-        if of_candidates is not None and factor is not None:
-            scaled = of_candidates.new_empty(of_candidates.shape[::-1])
-            of_candidates = torch.mul(of_candidates.T, factor, out=scaled)
-        elif of_candidates is not None:
-            of_candidates = of_candidates.T.contiguous()
-        if of_offsets is not None and factor is not None:
-            of_offsets = of_offsets * factor
-        return of_queries, of_candidates, of_offsets
-
-
-def add_in_threads(
-    run: Callable[[slice, Gradients], None], gradients: Gradients, parts: list[slice]
-) -> Gradients:
-    """Run a pass over each part of the queries in a thread of its own.
-
-    Args:
-        run: Given a part and the gradients to add to. No gradient is recorded.
-        gradients: At 0.
-        parts: Of the queries, as `Blocks.split` gives them.
-
-    Returns:
-        The same gradients, with all that was added.
-    """
-    jobs = [(part, gradients.beside() if place else gradients) for place, part in enumerate(parts)]
-    map_in_torch_threads(lambda job: run(*job), jobs)
-    for _, own in jobs[1:]:
-        gradients.take_over(own)
-    return gradients
-
-
 class BlockPasses:
     """The passes over one matrix of logits.
 
@@ -183,7 +77,9 @@ class BlockPasses:
         self, queries: Tensor, candidates: Tensor, offsets: Tensor | None, plan: Plan
     ) -> None:
         self._num_candidates = len(candidates)
-        if plan.blocks is None and offsets is not None and has_fast_linear(queries):
+        blocks = plan.blocks or choose_blocks(queries.device, len(candidates))
+        whole_rows = plan.blocks is None and blocks.num_columns >= len(candidates)
+        if whole_rows and offsets is not None and has_fast_linear(queries):
             candidates, offsets = _fill_up(candidates, offsets)
         self._queries, self._candidates, self._offsets = queries, candidates, offsets
         self._shape = len(queries), len(candidates)
@@ -247,7 +143,7 @@ class BlockPasses:
         def run_alone(some: slice, own: Gradients) -> None:
             run(some, self._products.alone(), own)
 
-        add_in_threads(run_alone, gradients, self._blocks.split(*self._shape))
+        add_in_threads(run_alone, gradients, self._blocks, self._shape, self._queries.device)
         return gradients.of_first(self._num_candidates)
 
     def _zeros(self, needed: tuple[bool, ...]) -> Gradients:
@@ -269,6 +165,8 @@ def _fill_up(candidates: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     oneDNN prepares once, and rows of logits begin where loads are fast.
     """
     missing = -len(candidates) % _AT_ONCE
+    if missing == 0:
+        return candidates, offsets
     more = candidates.new_zeros(missing, candidates.shape[1])
     none = offsets.new_full((missing,), float("-inf"))
     return torch.cat([candidates, more]), torch.cat([offsets, none])

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError
-from recsys.losses.block_passes import BlockPasses, Gradients, Plan
+from recsys.losses.block_gradients import Gradients
+from recsys.losses.block_passes import BlockPasses, Plan
 
 _ROUNDING = 8  # times the dtype's precision: what rounding alone may make of a gradient
 
@@ -20,11 +21,11 @@ def block_sum(
 ) -> Tensor:
     """Sum a function of ``<query, candidate_k> + offset_k`` over the candidates, for each query.
 
-    No more than a block of logits is held. Where a block holds whole rows, on a CPU, the gradients
-    are computed along with the sums: three matrix products in all. That of the candidates holds if
-    the sums get the gradient that `plan.weigh` expects, up to a factor; otherwise it and the logits
-    are computed again: five. With blocks of a part of a row the backward pass computes the logits
-    again: four. Gradients of the candidates are dense, [K, D].
+    No thread holds more than a block of logits. Where a block holds whole rows, on a CPU, the
+    gradients are computed along with the sums: three matrix products in all. That of the candidates
+    holds if the sums get the gradient that `plan.weigh` expects, up to a factor; otherwise it and
+    the logits are computed again: five. With blocks of a part of a row the backward pass computes
+    the logits again: four. Gradients of the candidates are dense, [K, D], one for each thread.
 
     Args:
         scaled_queries: [B, D], float32 or wider; already divided by the temperature.

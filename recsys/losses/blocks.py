@@ -31,16 +31,26 @@ class Blocks:
             for column in range(0, num_candidates, self.num_columns):
                 yield rows, slice(column, min(column + self.num_columns, num_candidates))
 
-    def split(self, batch: int, num_candidates: int) -> list[slice]:
-        """Cut the queries into parts, one for each thread of torch, where that is worth it.
+    def split(self, batch: int, num_candidates: int, threads: int) -> list[slice]:
+        """Cut the queries into parts, one for each thread; into one where rows are long.
 
-        Not where blocks hold parts of rows: each thread has gradients of all candidates.
+        Each thread has gradients of all candidates, and a block of its own.
         """
-        whole_rows = num_candidates <= self.num_columns
-        most = batch * num_candidates // _WORTH_A_THREAD if whole_rows else 1
-        parts = max(min(num_threads(), most, batch), 1)
-        bounds = [batch * part // parts for part in range(parts + 1)]
-        return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
+        whole_rows = num_candidates <= min(self.num_columns, _MOST_COLUMNS)
+        return cut(batch, max(min(threads, batch), 1) if whole_rows else 1)
+
+
+def cut(length: int, parts: int) -> list[slice]:
+    """Cut a length into so many parts, as equal as can be."""
+    bounds = [length * part // parts for part in range(parts + 1)]
+    return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
+
+
+def threads_worth(device: torch.device, num_logits: int) -> int:
+    """Give how many threads so many logits are worth; 1 but on a CPU: a device works by itself."""
+    if device.type != "cpu":
+        return 1
+    return max(min(num_threads(), num_logits // _WORTH_A_THREAD), 1)
 
 
 _WORTH_A_THREAD = 2**17  # logits, half a millisecond

@@ -36,7 +36,7 @@ def full_logistic_loss(
     With ``u = (<query, candidate> + bias) / temperature`` the loss is ``-log sigma(u)`` summed over
     the positives and ``-log sigma(-u)`` summed over the rest. Averaged over y ~ P its gradient is 0
     at scores log(P / (1 - P)). Time is O(B C D), memory one block of logits and, for the gradient,
-    [C, D].
+    [C, D]; for each thread where C is up to 2^15.
 
     Args:
         query_embeddings: [B, D], float.

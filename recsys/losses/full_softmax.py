@@ -36,7 +36,7 @@ def full_softmax_loss(
     """Compute ``sum over t of weight_t * (log Z - logit of positive_t)``, Z over the catalogue.
 
     ``logit = (<query, candidate> + bias) / temperature``. Time is O(B C D), as it must be; memory
-    is one block of logits and, for the gradient, [C, D].
+    is one block of logits and, for the gradient, [C, D]; for each thread where C is up to 2^15.
 
     Args:
         query_embeddings: [B, D], float.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from recsys.foundations import ArgumentError
-from recsys.losses.block_passes import Gradients, add_in_threads
+from recsys.losses.block_gradients import Gradients, add_in_threads
 from recsys.losses.block_sum import common_factor
 from recsys.losses.blocks import Blocks, choose_blocks
 from recsys.losses.log_partition import LogSumExp
@@ -117,8 +117,9 @@ class _Plan:
                 del logits, slopes  # before the next block is made
 
         gradients = Gradients.zeros(queries, catalogue, offsets, needed)
-        parts = self.blocks.split(len(queries), len(catalogue))
-        return losses, add_in_threads(run, gradients, parts)
+        shape = len(queries), len(catalogue)
+        add_in_threads(run, gradients, self.blocks, shape, queries.device)
+        return losses, gradients
 
     def _pull(self, shares: Tensor, own: Tensor, places: Tensor, weights: Tensor) -> Tensor:
         """Turn shares [b, C] into the slopes of the block's losses times their weights [p]."""
@@ -157,9 +158,10 @@ class _GroupedSoftmax(torch.autograd.Function):
         gradients, factor = Gradients(*parts), common_factor(gradient, ctx.plan.weights)
         if factor is None:
             needed = ctx.needs_input_grad[:3]
-            _, gradients = ctx.plan.run(
-                queries, catalogue, offsets, weights=gradient, needed=needed
-            )
+            with torch.autocast(queries.device.type, enabled=False):
+                _, gradients = ctx.plan.run(
+                    queries, catalogue, offsets, weights=gradient, needed=needed
+                )
             factor = gradient.new_ones(())
         factor = factor.to(queries.dtype)
         return *gradients.scaled(factor.expand(len(queries)), factor), None

@@ -5,6 +5,7 @@ Dimensions: B bags, L entries in all bags, R rows of the table, D embedding widt
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -33,10 +34,11 @@ def bag_sum(table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Te
         weights: [L].
 
     Returns:
-        [B, D]; zeros for an empty bag.
+        [B, D]; zeros for an empty bag. Where it has a gradient, no argument may change in place
+        before the backward pass.
     """
     apply: Callable[..., Tensor] = _BagSum.apply
-    return apply(table, rows, offsets, weights)
+    return apply(table, weights, (rows, offsets, torch.is_grad_enabled()))
 
 
 def bag_sum_of_groups(
@@ -107,24 +109,28 @@ class _ByRow:
 
 class _BagSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, table: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, table: Tensor, weights: Tensor, how: tuple[Tensor, Tensor, bool]
+    ) -> Tensor:
+        rows, offsets, differentiable = how
         ctx.save_for_backward(table, rows, offsets)
-        if ctx.needs_input_grad[0]:
+        if differentiable and ctx.needs_input_grad[0]:
+            by_row = partial(_ByRow.of, rows, offsets, weights)
             # Sorting takes as long as the sum itself, and waits for nothing but the rows.
-            ctx.by_row = Ahead(lambda: _ByRow.of(rows, offsets, weights))
+            ctx.by_row = Ahead(by_row).get if table.device.type == "cpu" else by_row
         return _sum(table, rows, offsets, weights)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, Tensor | None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         table, rows, offsets = ctx.saved_tensors
         gradient = gradient.contiguous()
         of_table = of_weights = None
         if ctx.needs_input_grad[0]:
-            of_table = ctx.by_row.get().sum(gradient, table.shape)
-        if ctx.needs_input_grad[3]:
+            of_table = ctx.by_row().sum(gradient, table.shape)
+        if ctx.needs_input_grad[1]:
             of_weights = _dot(table, rows, offsets, gradient)
-        return of_table, None, None, of_weights
+        return of_table, of_weights, None
 
 
 class _BagSumOfGroups(torch.autograd.Function):

@@ -115,7 +115,7 @@ def fit(run: TrainingRun, *, resume: bool) -> FitResult:
     position = Position()
     if resume and run.store.has_last:
         position = run.store.resume(run.trainable)
-        log.info("resumed after %d steps, in epoch %d", position.step, position.epoch + 1)
+        _tell_where(position, run.settings.epochs)
     elif resume:
         log.info("there is no checkpoint yet: starting from the beginning")
     while position.epoch < run.settings.epochs and not _is_out_of_patience(run, position):
@@ -134,6 +134,14 @@ def fit(run: TrainingRun, *, resume: bool) -> FitResult:
         position.best_recall,
         run.validator.k,
     )
+
+
+def _tell_where(position: Position, epochs: int) -> None:
+    if position.epoch < epochs:
+        log.info("resumed after %d steps, in epoch %d", position.step, position.epoch + 1)
+    else:
+        words = "resumed after %d steps and %d epochs: with trainer.epochs=%d none is left to train"
+        log.info(words, position.step, position.epoch, epochs)
 
 
 def _restore_chosen(model: TwoTower, record: dict[str, float]) -> None:

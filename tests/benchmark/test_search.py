@@ -1,8 +1,11 @@
 """What is timed finds the same: every way of searching against the other, and what is written."""
 
-import numpy as np
+from typing import Any
 
-from recsys.benchmark import measure_search
+import numpy as np
+import pytest
+
+from recsys.benchmark import BenchmarkResult, measure_search
 from recsys.benchmark.search_jobs import EXACT, EXCLUDING, FAISS, PLAIN, SearchInputs, search_jobs
 from recsys.index import Hits
 
@@ -31,22 +34,34 @@ def test_seen_items_are_left_out() -> None:
         assert set(rows.tolist()) == set(range(200)) - set(inputs.seen[query].tolist())
 
 
+def measure(**changes: Any) -> BenchmarkResult:
+    sizes: dict[str, Any] = {
+        "catalogue_sizes": [60, 20],
+        "dims": [3, 5],
+        "ks": [2, 30],  # beyond the smallest catalogue
+        "dim": 4,
+        "k": 5,
+        "num_queries": 6,
+        "num_excluded": 2,
+        "rounds": 1,
+        "seed": 0,
+    }
+    return measure_search(**{**sizes, **changes})
+
+
+@pytest.mark.parametrize(("dims", "ks"), [([], []), ([3], [2])])
+def test_fewer_than_two_dimensions_or_ks_are_not_measured(dims: list[int], ks: list[int]) -> None:
+    result = measure(dims=dims, ks=ks, catalogue_sizes=[20])
+    assert {line.axis for line in result.growth} == {"catalogue size"}
+    assert result.measurements[EXACT].units == 6
+
+
 def test_growth_is_over_catalogues_dimensions_and_k() -> None:
-    result = measure_search(
-        catalogue_sizes=[60, 20],
-        dims=[3],
-        ks=[2, 30],  # beyond the smallest catalogue
-        dim=4,
-        k=5,
-        num_queries=6,
-        num_excluded=2,
-        rounds=1,
-        seed=0,
-    )
+    result = measure()
     lines = {(line.name, line.axis): line.sizes for line in result.growth}
     assert len(lines) == 12
     assert lines[EXACT, "catalogue size"] == [20, 60]
-    assert lines[FAISS, "dimension"] == [3]
+    assert lines[FAISS, "dimension"] == [3, 5]
     assert lines[EXCLUDING, "k"] == [2, 30]
     assert result.measurements[PLAIN].peak_bytes is not None
     assert result.measurements[EXACT].floor_seconds is not None

@@ -140,7 +140,7 @@ def make_plan(**changes: Any) -> StepPlan:
         catalogue_sizes=[90, 60],
         naive_sizes=[60, 7],
         batch_sizes=[300, 100],
-        dims=[2],
+        dims=[2, 3],
         hidden=HIDDEN,
         history_length=0,
         steps=2,
@@ -168,11 +168,25 @@ def test_every_size_is_measured_against_the_smallest_the_floor_and_the_naive_pro
     assert lines[STEP, "catalogue size"] == [60, 90]
     assert lines["naive: all logits, dense Adam", "catalogue size"] == [60]
     assert lines[STEP, "batch size"] == [100, 300]
-    assert lines["floor program", "dimension"] == [2]
+    assert lines["floor program", "dimension"] == [2, 3]
     # 90 items, and 60 at 100 rows: a round unmeasured and three measured, of two steps each, for
     # both names; and once each for the memory.
     for size in (replace(SIZE, num_items=90), replace(SIZE, batch_size=100)):
         assert counted.taken[size] == 2 * (4 * 2 + 1)
+
+
+@pytest.mark.parametrize(("batch_sizes", "dims"), [([], []), ([100, 100], [2])])
+def test_nothing_but_the_catalogues_is_measured_where_no_other_size_varies(
+    batch_sizes: list[int], dims: list[int]
+) -> None:
+    counted = Counted()
+    plan = make_plan(batch_sizes=batch_sizes, dims=dims, naive_sizes=[], catalogue_sizes=[60])
+    result = measure_step(counted, plan)
+    assert {line.axis for line in result.growth} == {"catalogue size"}
+    assert set(result.measurements) == {
+        f"{name}, 60 items" for name in (STEP, MERGED, "floor program")
+    }
+    assert set(counted.taken) == {replace(SIZE, num_items=60)}
 
 
 def test_another_model_is_measured_alone() -> None:

@@ -73,7 +73,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"evaluation.k": 5}, "evaluation.k must be a list, got 5: write evaluation.k=[5]."),
         ({"model.user_tower.hidden": [8, "x"]}, "model.user_tower.hidden[1] must be an integer"),
         # ranges
-        ({"threads": 0}, "threads must be at least 1, got 0."),
+        ({"threads": 0}, "threads must be from 1 to 1,024, got 0."),
+        ({"threads": 1025}, "threads must be from 1 to 1,024, got 1025."),
+        (
+            {"trainer.operator_threads": 1000000},
+            "trainer.operator_threads must be from 1 to 1,024, got 1000000.",
+        ),
         ({"run_dir": ""}, "run_dir must not be empty."),
         ({"dataset_dir": ""}, "dataset_dir must not be empty."),
         ({"trainer.epochs": 0}, "trainer.epochs must be at least 1, got 0."),
@@ -153,6 +158,14 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
             "model.repeats.weight=2 needs histories, which model.user_tower.history.encoder=none",
         ),
         ({"model.temperature.initial": 0}, "model.temperature.initial must be above 0, got 0.0."),
+        (
+            {"model.temperature.initial": 1e-45},
+            "model.temperature.initial must be at least 1e-12, got 1e-45.",
+        ),
+        (
+            {"model.temperature.minimum": 1e-13},
+            "model.temperature.minimum must be at least 1e-12, got 1e-13.",
+        ),
         (
             {"model.temperature.learned": True, "model.temperature.initial": 20},
             "model.temperature.initial must lie between 0.01 and 10, got 20.0.",

@@ -66,11 +66,29 @@ def rewrite(path: Path) -> None:
     os.utime(path, ns=(1, 1))
 
 
-@pytest.mark.parametrize("change", [shorten, rewrite, Path.unlink])
+def touch_a_little_later(path: Path) -> None:
+    path.write_text("b.csv")
+    os.utime(path, ns=(7_600_000_000, 7_600_000_000))
+
+
+@pytest.mark.parametrize(("listed", "asked"), [(7.5, 7), (7, 7.5), (7.5, 7.5)])
+def test_a_store_may_tell_the_time_of_a_listed_file_more_closely(
+    tmp_path: Path, listed: float, asked: float
+) -> None:
+    make_files(tmp_path, "a.csv")
+    times = [int(seconds * 10**9) for seconds in (listed, asked)]
+    os.utime(tmp_path / "a.csv", ns=(times[0], times[0]))
+    [source] = find_sources(str(tmp_path))
+    os.utime(tmp_path / "a.csv", ns=(times[1], times[1]))
+    assert source.describe()["size_bytes"] == 5
+
+
+@pytest.mark.parametrize("change", [shorten, rewrite, touch_a_little_later, Path.unlink])
 def test_a_file_that_changed_since_it_was_found_is_refused(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     make_files(tmp_path, "a.csv")
+    os.utime(tmp_path / "a.csv", ns=(7_500_000_000, 7_500_000_000))
     [source] = find_sources(str(tmp_path / "a.csv"))
     change(tmp_path / "a.csv")
     with pytest.raises(DataError, match=r"a\.csv changed while it was read"):

@@ -8,7 +8,13 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from recsys.foundations import map_in_threads, num_threads, set_threads, thread_bound
+from recsys.foundations import (
+    map_in_threads,
+    num_threads,
+    operator_threads,
+    set_threads,
+    thread_bound,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +46,13 @@ def test_gives_the_results_in_the_order_of_the_parts(threads: int) -> None:
     assert num_threads() == threads
     assert map_in_threads(square_slowly, list(range(9))) == [i * i for i in range(9)]
     assert map_in_threads(square_slowly, []) == []
+
+
+def test_where_operators_keep_to_one_thread_parts_have_all() -> None:
+    both = threading.Barrier(2)
+    with operator_threads(1):  # as a training step that searches an index
+        # Two threads at once get past the barrier, one alone does not.
+        assert map_in_threads(lambda _: both.wait(timeout=10) in (0, 1), [0, 1]) == [True, True]
 
 
 def test_each_thread_has_one_thread_of_blas_which_has_its_own_number_again_afterwards() -> None:

@@ -194,6 +194,36 @@ def test_other_weights_than_the_announced_ones_are_obeyed(name: str) -> None:
         assert_close(actual, wanted, rtol=1e-9, atol=1e-12)
 
 
+@every_loss
+def test_a_backward_pass_under_autocast_rounds_nothing(name: str) -> None:
+    inputs = make_inputs(dtype=torch.float32)
+    gradients = []
+    for enabled in (False, True):
+        losses = LOSSES[name](inputs, loss_weights=inputs["weights"].flip(0) + 0.5)
+        total = (losses * inputs["weights"]).sum()  # not as announced: all is computed again
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            gradients.append(take_gradients(total, inputs))
+    for actual, wanted in zip(*gradients, strict=True):
+        assert_close(actual, wanted, rtol=1e-5, atol=1e-6)
+
+
+@every_loss
+@given(batch=st.integers(1, 5), candidates=st.integers(1, 40), seed=st.integers(0, 2**16))
+@settings(max_examples=20, deadline=None)
+def test_float32_whose_candidates_are_filled_up_gives_what_float64_does(
+    name: str, batch: int, candidates: int, seed: int
+) -> None:
+    found, terms = [], []
+    for dtype in (torch.float32, torch.float64):
+        inputs = make_inputs(batch=2 * batch, candidates=candidates, dtype=dtype, seed=seed)
+        losses = LOSSES[name](inputs)
+        found.append(losses.double())
+        terms.append([one.double() for one in take_gradients(losses.sum(), inputs)])
+    assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+    for actual, wanted in zip(*terms, strict=True):
+        assert_close(actual, wanted, rtol=1e-3, atol=1e-3)
+
+
 def compute_plainly(inputs: dict[str, Tensor]) -> Tensor:
     """The sampled softmax the plain way: [B, S] logits, a mask, one cross-entropy."""
     queries = inputs["queries"] / 0.5

@@ -186,7 +186,9 @@ def test_a_constant_added_to_log_q_leaves_the_loss_and_not_the_gradient() -> Non
 
 
 def test_accidental_hits_stay_and_the_own_column_leaves() -> None:
+    # In float32 what a column adds to one of the losses is rounded away.
     inputs = make_inputs()
+    inputs |= {k: v.double() for k, v in inputs.items() if k.endswith(("embeddings", "log_q"))}
     elsewhere = inputs | {"sampled_rows": torch.arange(10, 15)}
     losses = importance_sampling_loss(**inputs)
     assert torch.equal(importance_sampling_loss(**elsewhere), losses)

@@ -225,3 +225,29 @@ def test_refuses_what_cannot_be_had() -> None:
             num_hard_negatives=3,
             product_dtype=torch.bfloat16,
         )
+
+
+@pytest.mark.parametrize("loss", [full_softmax_loss, full_logistic_loss])
+@given(candidates=st.integers(1, 40), excluded=st.integers(0, 40), seed=st.integers(0, 2**16))
+@settings(max_examples=20, deadline=None)
+def test_candidates_that_fill_up_a_block_change_nothing(
+    loss: Loss, candidates: int, excluded: int, seed: int
+) -> None:
+    inputs = make_inputs(batch=5, sampled=candidates, dim=3, seed=seed)
+    biases = 0.05 * inputs["sampled_log_q"]
+    biases[: min(excluded, candidates - 1)] = float("-inf")  # a positive stays
+    found = []
+    for sizes in ({}, {"row_block_size": 5, "catalogue_block_size": candidates}):  # as they are
+        losses = loss(
+            inputs["query_embeddings"],
+            inputs["sampled_embeddings"],
+            positive_rows=torch.full((5,), candidates - 1),
+            temperature=0.05,
+            catalogue_biases=biases,
+            product_dtype=torch.bfloat16,
+            **sizes,
+        )
+        leaves = [inputs["query_embeddings"], inputs["sampled_embeddings"]]
+        found.append([losses, *torch.autograd.grad(losses.sum(), leaves)])
+    assert_close(found[0], found[1], rtol=1e-2, atol=1e-3)
+    assert all(bool(value.isfinite().all()) for value in found[0])

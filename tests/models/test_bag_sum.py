@@ -1,11 +1,17 @@
 """Bag sums and products against a loop, and their sparse gradients against torch's dense ones."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+from recsys.foundations import Ahead
+from recsys.models import bag_sum as bag_sums
 from recsys.models.bag_sum import bag_dot, bag_sum
 
 bags_of_rows = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=1, max_size=6)
@@ -93,3 +99,22 @@ def test_the_same_table_in_two_bags_adds_both_gradients() -> None:
     assert table.grad is not None
     # Row 0 stands in both with weight 0.5, row 2 in one with weight 2.
     assert_close(table.grad.to_dense()[:, 0], torch.tensor([1.0, 0, 2, 0, 0, 0]))
+
+
+def test_rows_are_sorted_ahead_for_a_gradient_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs: list[Callable[[], Any]] = []
+
+    def note(job: Callable[[], Any]) -> Ahead[Any]:
+        jobs.append(job)
+        return Ahead(job)
+
+    monkeypatch.setattr(bag_sums, "Ahead", note)
+    rows, offsets, weights = flatten([[1, 2], [2]])
+    with torch.no_grad():
+        bag_sum(make_table(), rows, offsets, weights)
+    with torch.inference_mode():
+        bag_sum(make_table(), rows, offsets, weights)
+    bag_sum(make_table().detach(), rows, offsets, weights)
+    assert not jobs
+    bag_sum(make_table(), rows, offsets, weights)
+    assert len(jobs) == 1

@@ -12,10 +12,13 @@ from torch.testing import assert_close
 from recsys.models import GroupedRows
 from recsys.models.grouped_rows import look_up
 
-# Few that repeat often; and rows so large that a position does not fit beside them in 64 bits.
-lists_of_rows = st.lists(
-    st.one_of(st.integers(0, 4), st.integers(2**32 - 1, 2**32 + 1), st.integers(2**62, 2**62 + 1)),
-    max_size=12,
+# Few that repeat often; rows with which a position of 4 bits just fits into a word of 32 or 64
+# bits, or just not; and rows so large that no position does.
+edges = (2**28 - 1, 2**28, 2**29, 2**32 - 1, 2**32, 2**60 - 1, 2**60, 2**61, 2**62, 2**63 - 1)
+lists_of_rows = st.sampled_from(edges).flatmap(
+    lambda largest: st.lists(
+        st.one_of(st.integers(0, 4), st.integers(largest - 1, largest)), max_size=17
+    )
 )
 
 

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -379,3 +380,19 @@ def test_the_model_is_in_training_mode_after_a_validation(make_run: MakeRun) -> 
     run = make_run(epochs=2, step=lambda step: Wrapped(step, watch))
     fit(run, resume=False)
     assert modes == [True] * 12
+
+
+def test_a_resumption_with_no_epoch_left_says_so(
+    make_run: MakeRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    run = make_run(epochs=3)
+    fit(run, resume=False)
+    for epochs in (3, 2):
+        less = TrainingRun(**{**vars(run), "settings": replace(run.settings, epochs=epochs)})
+        caplog.clear()
+        assert len(fit(less, resume=True).records) == 3
+        [line] = [one.getMessage() for one in caplog.records if "resumed" in one.getMessage()]
+        assert line.endswith(
+            f"steps and 3 epochs: with trainer.epochs={epochs} none is left to train"
+        )
