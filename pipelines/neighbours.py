@@ -23,7 +23,7 @@ def neighbours(cfg: NeighboursConfig) -> None:
     build.apply_threads(cfg)
     lookup = Lookup(read_bundle(Path(cfg.bundle)))
     items = build_item_ids(cfg)
-    blocks = lookup.neighbour_blocks(items, k=cfg.k, exact=cfg.exact)
+    blocks = lookup.neighbour_blocks(items, k=cfg.k, exact=cfg.exact, where=cfg.where)
     show_answers(lookup, blocks, None if cfg.output is None else Path(cfg.output))
 
 

@@ -1,5 +1,6 @@
 """Rates and ratios, measured on this machine: each thing against what it is compared with."""
 
+from recsys.benchmark.filter import measure_filter
 from recsys.benchmark.floor import MachineRates, matmul_rate, measure_rates
 from recsys.benchmark.growth import Growth, growth_of
 from recsys.benchmark.growth_plots import write_growth_plots
@@ -93,6 +94,7 @@ __all__ = [
     "make_proposal",
     "make_step_batches",
     "matmul_rate",
+    "measure_filter",
     "measure_index",
     "measure_language",
     "measure_loader",

@@ -13,6 +13,7 @@ from recsys.cli.interruptions import interruptible_composition, interruptions_fi
 from recsys.cli.job import job_folder
 from recsys.cli.logs import configure_logging, remove_unused_folder
 from recsys.cli.malloc import keep_freed_memory
+from recsys.cli.quoting import with_quoted_expressions
 from recsys.cli.report import complain, guarded, report
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _compose_and_run(task: Task, config_name: str, config_path: str) -> int:
     asked = os.environ.get(_FULL_ERROR)
     statuses: list[int] = []
     job = _reporting_job(task, asked, statuses, keeps=config_name in _WITH_LARGE_TEMPORARIES)
-    sys.argv = [sys.argv[0], *_sorted_options(sys.argv[1:])]
+    sys.argv = [sys.argv[0], *_sorted_options(with_quoted_expressions(sys.argv[1:]))]
     run = hydra.main(version_base="1.3", config_path=config_path, config_name=config_name)(job)
     with unwinding_on_signals(), warnings.catch_warnings():
         warnings.filterwarnings("error", message=".* is not available", category=UserWarning)

@@ -3,6 +3,7 @@
 from recsys.benchmark import (
     BenchmarkOutcome,
     BenchmarkResult,
+    measure_filter,
     measure_index,
     measure_loader,
     measure_loss,
@@ -50,6 +51,8 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
             return measure_sampler(**vars(config.sampler), rounds=rounds, seed=seed)
         case "loader":
             return measure_loader(**vars(config.loader), rounds=rounds, seed=seed)
+        case "filter":
+            return measure_filter(**vars(config.filter), rounds=rounds, seed=seed)
         case "search":
             return measure_search(**vars(config.search), rounds=rounds, seed=seed)
         case "index":

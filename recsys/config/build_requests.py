@@ -53,6 +53,7 @@ def build_user_request(
         histories=histories,
         features=features,
         context=context,
+        where=config.where,
     )
     return None if users is None else users["id"], request
 

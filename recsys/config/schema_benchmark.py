@@ -15,7 +15,7 @@ from recsys.data import LEAST_MEMORY_GB
 from recsys.foundations import ConfigError
 
 QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "prepare")  # of name=all
-BENCHMARKS = (*QUICK_BENCHMARKS, "index", "train", "language")
+BENCHMARKS = (*QUICK_BENCHMARKS, "filter", "index", "train", "language")
 
 
 def _check_sizes(group: str, config: Any, *, optional: Collection[str] = ()) -> None:
@@ -129,6 +129,28 @@ class IndexBenchmarkConfig:
 
 
 @dataclass(kw_only=True)
+class FilterBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_filter."""
+
+    kind: str = MISSING
+    catalogue_size: int = MISSING
+    percents: list[int] = MISSING  # of the catalogue that are allowed
+    dim: int = MISSING
+    k: int = MISSING
+    num_queries: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        one_of("filter.kind", self.kind, ("hnsw", "ivf_flat", "ivf_pq"))
+        for key in ("catalogue_size", "dim", "k", "num_queries"):
+            at_least(f"filter.{key}", getattr(self, key), 1)
+        if not self.percents or not all(1 <= one <= 100 for one in self.percents):
+            raise ConfigError(
+                f"filter.percents must hold numbers from 1 to 100, got {self.percents}."
+            )
+
+
+@dataclass(kw_only=True)
 class PrepareBenchmarkConfig:
     """Settings of recsys.benchmark.measure_prepare."""
 
@@ -160,6 +182,7 @@ class BenchmarkConfig(StageConfig):
     loader: LoaderBenchmarkConfig = MISSING
     search: SearchBenchmarkConfig = MISSING
     index: IndexBenchmarkConfig = MISSING
+    filter: FilterBenchmarkConfig = MISSING
     prepare: PrepareBenchmarkConfig = MISSING
     train: TrainBenchmarkConfig = MISSING
     language: LanguageBenchmarkConfig = MISSING

@@ -246,6 +246,7 @@ class RecommendConfig(StageConfig):
     k: int = MISSING
     exclude_seen: bool | None = MISSING  # null: as the dataset was prepared
     exact: bool = MISSING
+    where: str | None = MISSING  # an expression over item columns
     popularity_alpha: float = MISSING
     output: str = field(default=MISSING, metadata=PATH)
     columns: ColumnsConfig = MISSING
@@ -273,6 +274,7 @@ class NeighboursConfig(StageConfig):
     items: str = field(default=MISSING, metadata=PATH_OR_ID)
     k: int = MISSING
     exact: bool = MISSING
+    where: str | None = MISSING  # an expression over item columns
     output: str | None = field(default=MISSING, metadata=PATH)
     columns: ColumnsConfig = MISSING
     file: FileFormatConfig = MISSING

@@ -9,6 +9,7 @@ from recsys.data.entity_files import read_entities_file, write_entities
 from recsys.data.event_batches import EventBatches
 from recsys.data.event_files import map_events, write_events
 from recsys.data.events import Events
+from recsys.data.feature_columns import as_lists, as_text, is_list, is_text, whole_column
 from recsys.data.feature_schema import FeatureOptions, FeatureSpec
 from recsys.data.feature_tokens import (
     TOKEN_KINDS,
@@ -90,6 +91,8 @@ __all__ = [
     "TrainingBatch",
     "TrainingBatches",
     "Vocabulary",
+    "as_lists",
+    "as_text",
     "check_joins",
     "consecutive_pairs",
     "count_tokens",
@@ -101,6 +104,8 @@ __all__ = [
     "infer_features",
     "interactions_from_table",
     "inverse_frequencies",
+    "is_list",
+    "is_text",
     "join_histories",
     "join_validation",
     "make_clustered_vectors",
@@ -118,6 +123,7 @@ __all__ = [
     "spread_bits",
     "unit_rows",
     "weigh_by_user",
+    "whole_column",
     "write_entities",
     "write_events",
 ]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.data.dataset import Entities
 from recsys.data.feature_columns import is_list, is_text, whole_column
+from recsys.data.feature_encoding import infer_kind
 from recsys.data.feature_schema import FeatureOptions
 from recsys.data.features import FeatureSchema
 from recsys.data.id_lists import KnownIds
@@ -224,11 +225,18 @@ def _shuffle(rising: NDArray[np.int64], seed: int, name: str) -> NDArray[np.int6
 
 
 def _display(table: pa.Table) -> pa.Table | None:
-    """Keep columns of one plain value a row, the title first."""
-    names = [
-        name
-        for name in table.column_names[1:]
-        if not is_list(table[name].type) and not pa.types.is_nested(table[name].type)
-    ]
+    """Keep columns of plain values, one or a list of them a row, the title first.
+
+    Vectors are left out: people do not read them, and nobody filters by them.
+    """
+    names = [name for name in table.column_names[1:] if _can_be_shown(table[name])]
     names.sort(key=lambda name: name.lower() != "title")  # stable: the others keep their order
     return table.select(names) if names else None
+
+
+def _can_be_shown(column: pa.ChunkedArray) -> bool:
+    if not is_list(column.type):
+        return not pa.types.is_nested(column.type)
+    value = column.type.value_type
+    plain = is_text(value) or pa.types.is_integer(value) or pa.types.is_boolean(value)
+    return plain and infer_kind(column, None) == "multi"

@@ -21,7 +21,8 @@ class Entities:
         vocabulary: Ids.
         counts: [R], int64, training events.
         features: R rows.
-        display: R rows for people (the title first), or None.
+        display: R rows as read, for people (the title first) and for filters, or None: columns of
+            plain values, and of lists of them.
     """
 
     vocabulary: Vocabulary

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, Ragged, sorted_distinct, thread_bound
+from recsys.index.allowed_in_faiss import exact_is_better, search_parameters
 from recsys.index.build_inner import build_inner, kind_of
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
@@ -21,20 +22,19 @@ from recsys.index.row_filter import RowFilter
 from recsys.index.scoring import check_search, make_hits, score_pairs
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
-_faiss: Any = faiss  # its type stubs lack some of the names it has
 _QUERY_VECTORS_AT_ONCE = 512
 _REFINED_KINDS = ("ivf_pq", "ivf_pq_fast")  # whose codes are too coarse for the last places
 _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
-_SMALLEST_SHARE = 1 / 8  # of the catalogue allowed; below it, exact search of the share is faster
 _MOST_FLAT_QUERIES = 8  # beyond it, exact search finds the same faster than a flat index
 
 
 class FaissIndex:
     """A FAISS index over vectors that are kept beside it.
 
-    FAISS proposes candidates, for each interest of a query. Excluded ones are dropped, and more are
-    fetched until k remain; where FAISS runs dry, exact search answers. What remains is scored from
-    the stored vectors, so that a flat index gives exactly what `ExactIndex` gives.
+    FAISS proposes candidates, for each interest of a query, among the rows that are allowed to all
+    queries. Those that a query excludes are dropped, and more are fetched until k remain; where
+    FAISS runs dry, or few rows are allowed, exact search answers. What remains is scored from the
+    stored vectors, so that a flat index gives exactly what `ExactIndex` gives.
 
     Args:
         vectors: [C, D], float32.
@@ -93,6 +93,13 @@ class FaissIndex:
         return turned
 
     @property
+    def _breadth(self) -> int:
+        """Give how far a search looks: places of a graph, or lists; 0 of a flat index."""
+        if self.kind in GRAPH_KINDS:
+            return self.settings.ef_search
+        return (self.settings.num_probes or self.inner.nprobe) if self.kind in LIST_KINDS else 0
+
+    @property
     def num_candidates(self) -> int:
         """Give C."""
         return self._exact.num_candidates
@@ -118,10 +125,27 @@ class FaissIndex:
         """Find k candidates of large score; see `Index.search`."""
         queries = check_search(query_vectors, self.dim, k)
         rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
-        few = rows.allowed_share() < _SMALLEST_SHARE
+        few = exact_is_better(self.inner, self.kind, self._breadth, k, rows)
         many = self.kind == "flat" and len(queries) > _MOST_FLAT_QUERIES
         if few or many or rows.allowed_lists is not None:
             return self._exact.search_filtered(queries, k, rows)
+        return self._search_inside(queries, k, rows)
+
+    def search_inside(
+        self, query_vectors: NDArray[np.float32], k: int, *, allowed: NDArray[Any]
+    ) -> Hits:
+        """Search through FAISS however few rows are allowed, to compare it with exact search.
+
+        Args:
+            query_vectors: As for `search`, like all that follows.
+            k: At least 1.
+            allowed: One rising array for all queries, not empty.
+        """
+        queries = check_search(query_vectors, self.dim, k)
+        rows = RowFilter(len(queries), self.num_candidates, None, allowed)
+        return self._search_inside(queries, k, rows)
+
+    def _search_inside(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
         request = _Request(queries, k, rows)
         fetches = self._first_fetches(k, rows)
         step = max(_QUERY_VECTORS_AT_ONCE // queries.shape[1], 1)
@@ -135,26 +159,27 @@ class FaissIndex:
         """Choose F for each query, from the query's own filter alone: a power of two."""
         per_result = self.settings.overfetch if self.kind in _REFINED_KINDS else 1
         most = min(k, self.num_candidates)  # of whatever k; its powers must stay in 64 bits
-        wanted = (most * per_result + 1) / rows.allowed_share() + rows.excluded_counts()
+        wanted = most * per_result + 1 + rows.excluded_counts()
         powers = np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
-        return np.asarray(np.minimum(powers, self.num_candidates))
+        return np.asarray(np.minimum(powers, rows.num_allowed))
 
     def _answer(self, request: "_Request", open_queries: NDArray[np.int64], fetch: int) -> None:
         """Answer queries that begin with the same F; each widens until it has its k."""
+        num_allowed = request.rows.num_allowed
         while len(open_queries) and fetch <= _LARGEST_FETCH:
             queries = np.ascontiguousarray(request.query_vectors[open_queries])
-            approximate, candidates = self._fetch(queries, fetch)
+            approximate, candidates = self._fetch(queries, fetch, request.rows)
             dry = (candidates[:, :, -1] < 0).all(axis=1)  # FAISS knows no further candidate
             hits = self._score(request, open_queries, candidates)
             done = hits.lengths == request.k
-            if fetch == self.num_candidates:
+            if fetch == num_allowed:
                 done |= ~dry
             elif self.kind == "flat":
                 done &= self._nothing_better(queries, hits, approximate[:, :, -1].max(axis=1))
             request.settle(open_queries, hits, done)
             self._answer_exactly(request, open_queries[dry & ~done])  # widening cannot help
             open_queries = open_queries[~done & ~dry]
-            fetch = min(4 * fetch, self.num_candidates)
+            fetch = min(4 * fetch, num_allowed)
         self._answer_exactly(request, open_queries)
 
     def _answer_exactly(self, request: "_Request", queries: NDArray[np.int64]) -> None:
@@ -194,26 +219,19 @@ class FaissIndex:
         return np.asarray(kth > last + bounds)
 
     def _fetch(
-        self, queries: NDArray[np.float32], fetch: int
+        self, queries: NDArray[np.float32], fetch: int, rows: RowFilter
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Ask FAISS for F candidates of each interest.
+        """Ask FAISS for F candidates of each interest among the rows that all queries may get.
 
         Returns:
             Scores and rows, both [B, M, F], falling by score; row -1 where there is none.
         """
         _bind_threads()
         flat = queries.reshape(-1, self.dim)  # [B * M, D]
-        found = self.inner.search(flat, fetch, params=self._parameters(fetch))
+        params = search_parameters(self.inner, self.kind, self._breadth, fetch, rows)
+        found = self.inner.search(flat, fetch, params=params)
         shape = (*queries.shape[:2], fetch)
         return found[0].reshape(shape), found[1].reshape(shape)
-
-    def _parameters(self, fetch: int) -> Any:
-        if self.kind in GRAPH_KINDS:
-            return _faiss.SearchParametersHNSW(efSearch=max(self.settings.ef_search, fetch))
-        if self.kind in LIST_KINDS:
-            probes = self.settings.num_probes
-            return _faiss.SearchParametersIVF(nprobe=probes or int(self.inner.nprobe))
-        return None
 
 
 class _Request:

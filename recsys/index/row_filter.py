@@ -59,7 +59,19 @@ class RowFilter:
         """Give the share of the catalogue that one array for all queries allows; 1 without it."""
         if self.allowed_rows is None:
             return 1.0
-        return len(self.allowed_rows) / max(self._num_candidates, 1)
+        return self.num_allowed / max(self._num_candidates, 1)
+
+    @property
+    def num_allowed(self) -> int:
+        """Count the rows that one array for all queries allows; C without it."""
+        return self._num_candidates if self.allowed_rows is None else len(self.allowed_rows)
+
+    @cached_property
+    def allowed_bits(self) -> NDArray[np.uint8]:
+        """Give what one array for all queries allows, a bit a candidate, lowest first."""
+        mask = np.full(self._num_candidates, self.allowed_rows is None)
+        mask[self.allowed_rows] = True
+        return np.packbits(mask, bitorder="little")
 
     def keep(self, queries: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell which pairs of a query and a candidate may be given.

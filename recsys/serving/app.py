@@ -244,6 +244,7 @@ def _recommend(
         context=to_table(request.context, "context"),
         exclude=request.exclude,
         allowed=request.allowed,
+        where=request.where,
     )
     found = _lists(lookup, list(lookup.recommend_blocks(request.users, wanted)))
     results = [
@@ -262,6 +263,7 @@ def _neighbours(lookup: Lookup, body: bytes, *, max_k: int, max_batch: int) -> d
         exact=request.exact,
         exclude=request.exclude,
         allowed=request.allowed,
+        where=request.where,
     )
     found = _lists(lookup, list(blocks))
     results = [{"item_id": item, "items": found[item][1]} for item in request.items]

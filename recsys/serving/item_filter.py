@@ -10,6 +10,7 @@ from recsys.evaluation import PopularityList
 from recsys.foundations import Ragged
 from recsys.index import Hits
 from recsys.serving.ids import Ids, as_ids
+from recsys.serving.where import Where
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,37 @@ class ItemFilter:
     allowed: NDArray[np.int64] | None
 
 
-def make_filter(bundle: Bundle, *, exclude: Ids | None, allowed: Ids | None) -> ItemFilter:
-    """Look up the ids of a filter; an unknown one excludes and allows nothing."""
-    excluded = np.zeros(0, np.int64) if exclude is None else _candidates(bundle, exclude)
-    return ItemFilter(excluded, None if allowed is None else _candidates(bundle, allowed))
+class ItemFilters:
+    """Makes the filters of requests to one bundle.
+
+    Args:
+        bundle: The bundle.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle, self._where = bundle, Where(bundle)
+
+    def make(self, *, exclude: Ids | None, allowed: Ids | None, where: str | None) -> ItemFilter:
+        """Make a filter.
+
+        Args:
+            exclude: Ids; an unknown one excludes nothing.
+            allowed: Ids; an unknown one allows nothing. None: all.
+            where: An expression over item columns that must hold, too; None: nothing must.
+
+        Raises:
+            ArgumentError: The expression is wrong; the message says where.
+        """
+        excluded = np.zeros(0, np.int64) if exclude is None else self._candidates(exclude)
+        rows = None if allowed is None else self._candidates(allowed)
+        if where is not None:
+            mask = self._where.mask(where)
+            rows = np.flatnonzero(mask) if rows is None else rows[mask[rows]]
+        return ItemFilter(excluded, rows)
+
+    def _candidates(self, ids: Ids) -> NDArray[np.int64]:
+        rows = np.unique(self._bundle.items.vocabulary.rows(as_ids(ids)))
+        return rows[(rows >= 0) & (rows < self._bundle.num_items)]
 
 
 def popular_hits(bundle: Bundle, k: int, exclude: Ragged, items: ItemFilter) -> Hits:
@@ -50,8 +78,3 @@ def popular_hits(bundle: Bundle, k: int, exclude: Ragged, items: ItemFilter) -> 
     best = PopularityList(counts[rows]).top(k, taken_lists)
     chosen = rows[best.rows]
     return Hits(best.offsets, chosen, counts[chosen].astype(np.float32))
-
-
-def _candidates(bundle: Bundle, ids: Ids) -> NDArray[np.int64]:
-    rows = np.unique(bundle.items.vocabulary.rows(as_ids(ids)))
-    return rows[(rows >= 0) & (rows < bundle.num_items)]

@@ -12,12 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
+from recsys.data import is_list
 from recsys.foundations import ArgumentError, Progress, Ragged
 from recsys.serving.answers import Answers, vector_table
 from recsys.serving.embed_items import embed_items
 from recsys.serving.frames import as_arrow
 from recsys.serving.ids import Ids, as_ids, refuse_unknown
-from recsys.serving.item_filter import make_filter
+from recsys.serving.item_filter import ItemFilters
 from recsys.serving.lists import concatenated, repeated
 
 _NEIGHBOURS_AT_ONCE = 8192
@@ -28,20 +29,28 @@ class ItemLookup:
 
     Args:
         bundle: The bundle.
+        filters: Of its items.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
-        self._bundle = bundle
+    def __init__(self, bundle: Bundle, filters: ItemFilters) -> None:
+        self._bundle, self._filters = bundle, filters
 
     def neighbours(
-        self, items: Ids | None, *, k: int, exact: bool, exclude: Ids | None, allowed: Ids | None
+        self,
+        items: Ids | None,
+        *,
+        k: int,
+        exact: bool,
+        exclude: Ids | None,
+        allowed: Ids | None,
+        where: str | None,
     ) -> Iterator[Answers]:
         """Answer items a block at a time; see `Lookup.neighbours`."""
         if k < 1:
             raise ArgumentError(f"`k` must be at least 1, got {k}.")
         bundle = self._bundle
         rows = self.rows(None if items is None else as_ids(items).unique())
-        limits = make_filter(bundle, exclude=exclude, allowed=allowed)
+        limits = self._filters.make(exclude=exclude, allowed=allowed, where=where)
         index = bundle.exact if exact else bundle.index
         with Progress("finding neighbours", len(rows), "items") as progress:
             for start in range(0, max(len(rows), 1), _NEIGHBOURS_AT_ONCE):
@@ -83,7 +92,11 @@ class ItemLookup:
         display = self._bundle.items.display
         if display is not None:
             shown = display.take(pa.array(rows))
-            columns |= {name: shown[name] for name in shown.column_names if name != "item_id"}
+            columns |= {
+                name: shown[name]
+                for name in shown.column_names
+                if name != "item_id" and not is_list(shown[name].type)
+            }
         return pa.table(columns)
 
     def rows(self, ids: pa.LargeStringArray | None) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from recsys.serving.explanations import Explanations
 from recsys.serving.frames import Frame
 from recsys.serving.given_histories import Histories
 from recsys.serving.ids import Ids, as_ids
+from recsys.serving.item_filter import ItemFilters
 from recsys.serving.item_lookup import ItemLookup
 from recsys.serving.user_lookup import UserLookup, UserRequest
 
@@ -30,7 +31,8 @@ class Lookup:
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
-        self._users, self._items = UserLookup(bundle), ItemLookup(bundle)
+        filters = ItemFilters(bundle)
+        self._users, self._items = UserLookup(bundle, filters), ItemLookup(bundle, filters)
         self._explain = ExplainLookup(bundle)
         if bundle.model.spec.histories_read_tower:  # now, and not when the first user asks
             bundle.model.keep_history_vectors()
@@ -48,6 +50,7 @@ class Lookup:
         context: Frame | None = None,
         exclude: Ids | None = None,
         allowed: Ids | None = None,
+        where: str | None = None,
     ) -> pa.Table:
         """Find the best items of users.
 
@@ -67,13 +70,15 @@ class Lookup:
             context: Of the interaction itself.
             exclude: Items that nobody gets.
             allowed: The only items that may be given.
+            where: Only items for which this expression over item columns holds may be given.
 
         Returns:
             user_id string, item_id string, rank int32 from 1, score float32, fallback bool; users
             in order, ranks rising. A user for whom no item remains has no row.
 
         Raises:
-            ArgumentError: ``k`` is below 1, ``popularity_alpha`` out of range, or ids are no ids.
+            ArgumentError: ``k`` is below 1, ``popularity_alpha`` out of range, ids are no ids, or
+                ``where`` is no expression over item columns that the bundle keeps.
             DataError: A table lacks a column or holds what it should not.
         """
         request = UserRequest(
@@ -86,6 +91,7 @@ class Lookup:
             context=context,
             exclude=exclude,
             allowed=allowed,
+            where=where,
         )
         return _joined(self.recommend_blocks(users, request), "user_id", with_fallback=True)
 
@@ -104,6 +110,7 @@ class Lookup:
         exact: bool = False,
         exclude: Ids | None = None,
         allowed: Ids | None = None,
+        where: str | None = None,
     ) -> pa.Table:
         """Find the items whose vectors have the largest inner product with an item's.
 
@@ -115,15 +122,18 @@ class Lookup:
             exact: Whether every item is scored; else the index is asked.
             exclude: Ids of items that are not wanted; unknown ones exclude nothing.
             allowed: Ids of the only items wanted; unknown ones allow nothing. None: all.
+            where: Only items for which this expression over item columns holds are wanted.
 
         Returns:
             query_item_id string, item_id string, rank int32 from 1, score float32.
 
         Raises:
             UnknownIdError: An item has no vector; the message names it.
-            ArgumentError: ``k`` is below 1, or ids are no ids.
+            ArgumentError: ``k`` is below 1, ids are no ids, or ``where`` is as in `recommend`.
         """
-        blocks = self.neighbour_blocks(items, k=k, exact=exact, exclude=exclude, allowed=allowed)
+        blocks = self.neighbour_blocks(
+            items, k=k, exact=exact, exclude=exclude, allowed=allowed, where=where
+        )
         return _joined(blocks, "query_item_id", with_fallback=False)
 
     def neighbour_blocks(
@@ -134,9 +144,12 @@ class Lookup:
         exact: bool = False,
         exclude: Ids | None = None,
         allowed: Ids | None = None,
+        where: str | None = None,
     ) -> Iterator[Answers]:
         """Give what `neighbours` gives, a block of items at a time."""
-        return self._items.neighbours(items, k=k, exact=exact, exclude=exclude, allowed=allowed)
+        return self._items.neighbours(
+            items, k=k, exact=exact, exclude=exclude, allowed=allowed, where=where
+        )
 
     def explain(
         self,

@@ -20,7 +20,7 @@ from recsys.serving.frames import Frame
 from recsys.serving.given_columns import GivenColumns
 from recsys.serving.given_histories import GivenHistories, Histories
 from recsys.serving.ids import Ids, as_ids
-from recsys.serving.item_filter import ItemFilter, make_filter, popular_hits
+from recsys.serving.item_filter import ItemFilter, ItemFilters, popular_hits
 from recsys.serving.known_users import KnownUsers
 from recsys.serving.lists import concatenated, repeated
 
@@ -47,6 +47,8 @@ class UserRequest:
         context: `user_id` and context columns; a user without a row has its context missing.
         exclude: Ids of items that nobody gets; unknown ones exclude nothing.
         allowed: Ids of the only items that may be given; unknown ones allow nothing. None: all.
+        where: An expression over item columns, such as ``price <= 10``: only items for which it
+            holds may be given. None: all.
     """
 
     k: int
@@ -58,6 +60,7 @@ class UserRequest:
     context: Frame | None = None
     exclude: Ids | None = None
     allowed: Ids | None = None
+    where: str | None = None
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -79,10 +82,11 @@ class UserLookup:
 
     Args:
         bundle: The bundle.
+        filters: Of its items.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
-        self._bundle = bundle
+    def __init__(self, bundle: Bundle, filters: ItemFilters) -> None:
+        self._bundle, self._filters = bundle, filters
         self._users, self._bonus = KnownUsers(bundle), bonus_of(bundle.model)
         self._dial = PopularityDial(
             bundle.item_vectors,
@@ -94,7 +98,9 @@ class UserLookup:
         """Answer users a block at a time; see `Lookup.recommend`."""
         given = self._given(request)
         ids = self._ids(users, given.histories)
-        items = make_filter(self._bundle, exclude=request.exclude, allowed=request.allowed)
+        items = self._filters.make(
+            exclude=request.exclude, allowed=request.allowed, where=request.where
+        )
         longest = min(request.k, self._bundle.num_items)
         step = max(min(USERS_AT_ONCE, _ITEMS_AT_ONCE // max(longest, 1)), 1)
         with Progress("recommending", len(ids), "users") as progress:

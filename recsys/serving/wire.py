@@ -30,6 +30,9 @@ class _Request(BaseModel):
     exact: bool = Field(False, description="Score every item and do not ask the index.")
     exclude: list[Id] | None = Field(None, description="Items that are not wanted.")
     allowed: list[Id] | None = Field(None, description="The only items wanted; null: all.")
+    where: str | None = Field(
+        None, max_length=4000, description="An expression over item columns that must hold."
+    )
 
 
 class RecommendRequest(_Request):

@@ -109,6 +109,7 @@ def test_the_files_hold_the_documented_columns(tmp_path: Path) -> None:
         "feature_tags",
         "feature_name",
         "feature_vector",
+        "display_tags",
         "display_name",
     ]
 

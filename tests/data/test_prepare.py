@@ -164,13 +164,16 @@ def test_with_features_the_whole_table_can_be_retrieved(tmp_path: Path) -> None:
     assert_array_equal(years[rows], np.array([0, -100, np.nan, 10], np.float32))
 
 
-def test_plain_columns_are_kept_for_people_the_title_first(tmp_path: Path) -> None:
+def test_plain_columns_and_lists_are_kept_as_read_the_title_first(tmp_path: Path) -> None:
     dataset = prepare(make_raw(ROWS), tmp_path, items=CATALOGUE)
     assert dataset.items.display is not None
-    assert dataset.items.display.column_names == ["title", "year"]
+    assert dataset.items.display.column_names == ["title", "year", "tags"]
     shown = dataset.items.display["title"].to_pylist()
     known = dict(zip(dataset.items.vocabulary.ids.to_pylist(), shown, strict=True))
     assert known == {"x": "X", "y": "Y", "z": "Z", "w": None}
+    tags = dataset.items.display["tags"].to_pylist()
+    known = dict(zip(dataset.items.vocabulary.ids.to_pylist(), tags, strict=True))
+    assert known == {"x": ["a"], "y": ["b"], "z": [], "w": None}
     assert dataset.users.display is None
 
 

@@ -12,6 +12,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+from recsys.cli.quoting import with_quoted_expressions
 from recsys.config import load, register_schemas
 from recsys.config.groups import GROUPS
 from recsys.config.replaced_choices import without_keys_of_replaced_choices
@@ -70,7 +71,7 @@ def test_commands_compose(pages: list[Any], config_dir: Path) -> None:
         if {"--help", "--version"} & set(command.words()):
             continue
         try:
-            composed(command.words(), config_dir)
+            composed(with_quoted_expressions(command.words()), config_dir)
         except Exception as error:  # noqa: BLE001  (any refusal is what is looked for)
             refused.append(f"{command.where}: {command.text}: {error}")
     assert not refused

@@ -44,6 +44,10 @@ TINY = {
     "search.k": 7,
     "search.num_queries": 5,
     "search.num_excluded": 3,
+    "filter.catalogue_size": 300,
+    "filter.percents": [10, 50],
+    "filter.k": 5,
+    "filter.num_queries": 3,
     "prepare.rows": 500,
     "prepare.rows_a_user": 5,
     "prepare.rows_an_item": 10,
@@ -187,6 +191,10 @@ def test_runs_the_one_that_is_named_with_other_groups(tmp_path: Path) -> None:
         ("step.catalogue_sizes", [], "step.catalogue_sizes must hold at least one number"),
         ("loss.sizes", [0], r"loss\.sizes must be at least 1"),
         ("search.k", 0, "search.k must be at least 1"),
+        ("filter.k", 0, "filter.k must be at least 1"),
+        ("filter.kind", "flat", "filter.kind must be one of hnsw, ivf_flat, ivf_pq"),
+        ("filter.percents", [], "filter.percents must hold numbers from 1 to 100"),
+        ("filter.percents", [50, 101], "filter.percents must hold numbers from 1 to 100"),
     ],
 )
 def test_refuses_impossible_settings_by_name(key: str, value: Any, words: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from recsys.bundle import read_bundle
 from recsys.data import read_prepared
 from recsys.evaluation import build_queries, embed_queries
-from recsys.foundations import DataError, MissingFileError
+from recsys.foundations import ArgumentError, DataError, MissingFileError
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -98,6 +98,31 @@ def test_the_lists_have_the_columns_that_are_promised(
         assert one["rank"].tolist() == [1, 2, 3, 4, 5, 6, 7]
         assert one["score"].is_monotonic_decreasing
         assert one["item_id"].is_unique
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_only_items_for_which_an_expression_holds_are_given(
+    trained: Any, exact: bool, tmp_path: Path, recommend_to: Any
+) -> None:
+    items = read_bundle(trained.bundle).items
+    assert items.display is not None
+    ids, price, tag = (
+        column.to_pylist()
+        for column in (items.vocabulary.ids, items.display["price"], items.display["tags"])
+    )
+    prices, tags = dict(zip(ids, price, strict=True)), dict(zip(ids, tag, strict=True))
+    where = "price <= 20 and not tags contains tag3"
+    passing = {one for one in prices if prices[one] is not None and prices[one] <= 20}
+    passing = {one for one in passing if "tag3" not in (tags[one] or [])}
+    assert 20 < len(passing) < 60  # of 80
+    whole = recommend_to(tmp_path / "all.parquet", trained.bundle, k=80, exact=exact)
+    expected = whole[whole["item_id"].isin(passing)].groupby("user_id").head(5)
+    found = recommend_to(tmp_path / "some.parquet", trained.bundle, k=5, exact=exact, where=where)
+    columns = ["user_id", "item_id", "score"]
+    assert found[columns].values.tolist() == expected[columns].values.tolist()
+    with pytest.raises(ArgumentError, match="position 1: there is no column 'cost'"):
+        recommend_to(tmp_path / "none.parquet", trained.bundle, where="cost < 3")
+    assert not (tmp_path / "none.parquet").exists()
 
 
 def test_what_a_user_had_is_left_out_unless_asked_for(

@@ -66,6 +66,7 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
         items: dict[str, list[Any]] | None = None,
         users: dict[str, list[Any]] | None = None,
         item_features: tuple[str, ...] = (),
+        item_options: dict[str, FeatureOptions] | None = None,
         user_features: tuple[str, ...] = (),
         context: dict[str, list[str]] | None = None,
         index: IndexSettings | None = None,
@@ -81,7 +82,7 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
             split=SplitSettings(rule="given"),
             seed=0,
             exclude_seen=exclude_seen,
-            item_features=dict.fromkeys(item_features, FeatureOptions()),
+            item_features=dict.fromkeys(item_features, FeatureOptions()) | (item_options or {}),
             user_features=dict.fromkeys(user_features, FeatureOptions()),
             context_features=dict.fromkeys(context or (), FeatureOptions()),
         )

@@ -61,6 +61,7 @@ def test_every_argument_reaches_the_lookup(client: Any, odd_lookup: Lookup) -> N
         "context": context,
         "exclude": [ODD[5]],
         "allowed": [*ODD[:7], "unknown"],
+        "where": "price >= 1 and price != 2",
     }
     results = client.post("/v1/recommend", json=request).json()["results"]
     table = odd_lookup.recommend(
@@ -75,12 +76,19 @@ def test_every_argument_reaches_the_lookup(client: Any, odd_lookup: Lookup) -> N
             {"user_id": ["new", ODD[3]], "device": ["tv", "phone"], "hour": [None, 3]}
         ),
         exclude=[ODD[5]],
-        allowed=ODD[:7],
+        allowed=[ODD[1], ODD[3], ODD[4], ODD[6]],  # prices are 0, 1, 2, ...; 5 is excluded
     )
     found = [item["item_id"] for result in results for item in result["items"]]
     assert found == table["item_id"].to_pylist()
     assert len(found) == 8
     assert ODD[5] not in found
+
+
+def test_neighbours_pass_the_expression(client: Any, odd_lookup: Lookup) -> None:
+    request = {"items": [ODD[0]], "k": 3, "where": "price > 4 or title is null"}
+    [result] = client.post("/v1/neighbours", json=request).json()["results"]
+    expected = odd_lookup.neighbours([ODD[0]], k=3, allowed=ODD[5:])["item_id"].to_pylist()
+    assert [item["item_id"] for item in result["items"]] == expected
 
 
 def test_requests_that_name_no_dial_get_the_one_of_the_server(

@@ -28,6 +28,9 @@ ROWS = st.dictionaries(
     st.dictionaries(COLUMNS, LEAVES | st.lists(LEAVES, max_size=2), max_size=2),
     max_size=3,
 )
+WORDS = ["item_id", "title", "price", "cost", "and", "or", "not", "in", "contains", "is", "null"]
+WORDS += [*"=<>()[],`'\"\\", "!=", "<=", "5", "-1e999", "1e300", "9" * 5000, "x", "'a b'", "\0"]
+WHERE = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 REQUESTS = st.fixed_dictionaries(
     {},
     optional={
@@ -42,6 +45,7 @@ REQUESTS = st.fixed_dictionaries(
         "context": ROWS | TREES,
         "exclude": IDS | TREES,
         "allowed": IDS | TREES,
+        "where": WHERE | TREES,
     },
 )
 FUZZ = settings(
@@ -71,7 +75,7 @@ def test_no_request_that_is_nearly_right_gives_500(
     keep = {
         k: v
         for k, v in rest.items()
-        if k in ("histories", "exclude", "allowed", "popularity_alpha")
+        if k in ("histories", "exclude", "allowed", "popularity_alpha", "where")
     }
     reply = client.post("/v1/recommend", content=json.dumps(right | keep).encode())
     assert reply.status_code in (200, 422), reply.text

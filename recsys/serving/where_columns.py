@@ -1,0 +1,182 @@
+"""The item columns that a `where` expression may ask about, by what they hold.
+
+Dimensions: N candidates.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recsys.bundle import Bundle
+from recsys.data import as_lists, as_text, is_list, is_text, whole_column
+from recsys.serving.where_words import Word
+
+Mask = NDArray[np.bool_]
+_ORDERS = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater}
+_ORDERS |= {">=": pc.greater_equal}
+
+
+class NotComparableError(Exception):
+    """A value, or an operator with any value, does not fit a column; the message says why."""
+
+    def __init__(self, message: str, *, whatever_the_value: bool = False) -> None:
+        super().__init__(message)
+        self.whatever_the_value = whatever_the_value
+
+
+@dataclass(frozen=True)
+class ItemColumn:
+    """A column of the candidates.
+
+    Attributes:
+        name: As in the item table; the ids are `item_id`.
+        values: [N]; null where nothing is known.
+        separator: What stands between the values of one text; None: nothing.
+        is_id: Whether digits are text, too.
+    """
+
+    name: str
+    values: pa.Array
+    separator: str | None = None
+    is_id: bool = False
+
+    def is_missing(self) -> Mask:
+        """Tell which candidates have no value: null, NaN, an empty text or an empty list."""
+        kind, values = self.values.type, self.values
+        missing = values.is_null(nan_is_null=bool(pa.types.is_floating(kind)))
+        if is_text(kind):
+            missing = pc.or_(missing, pc.fill_null(pc.equal(values, ""), True))
+        elif is_list(kind):
+            missing = pc.or_(missing, pc.fill_null(pc.equal(pc.list_value_length(values), 0), True))
+        return _as_mask(missing)
+
+    def compare(self, operator: str, value: Word) -> Mask:
+        """Tell which candidates stand in that relation to a value; a missing one in none.
+
+        Args:
+            operator: "=", "<", "<=", ">" or ">=".
+            value: As written.
+
+        Raises:
+            NotComparableError: The value is of another type, or the column holds lists.
+        """
+        kind = self.values.type
+        if is_list(kind):
+            raise NotComparableError(
+                f"{self.name!r} holds lists, which are asked by contains", whatever_the_value=True
+            )
+        if is_text(kind):
+            left, right = self._of_text(operator, value)
+        elif pa.types.is_boolean(kind):
+            left, right = self.values, _truth(self.name, value)
+        elif pa.types.is_temporal(kind):
+            left, right = self.values, _time(self.name, value, kind)
+        else:
+            left, right = _of_numbers(self.name, self.values, value)
+        return _as_mask(_ORDERS[operator](left, right)) & ~self.is_missing()
+
+    def contains(self, value: Word) -> Mask:
+        """Tell which lists hold a value, or which texts hold it as a part.
+
+        Raises:
+            NotComparableError: The column holds neither lists nor texts.
+        """
+        kind = self.values.type
+        if not is_list(kind) and not is_text(kind):
+            raise NotComparableError(
+                f"contains asks lists and texts, and {self.name!r} holds {_words_for(kind)}",
+                whatever_the_value=True,
+            )
+        if is_text(kind) and self.separator is None:
+            return _as_mask(pc.match_substring(self.values, value.text))
+        owners, values = as_lists(self.name, self.values, self.separator)
+        equal = _as_mask(pc.equal(as_text(self.name, values), value.text))
+        mask = np.zeros(len(self.values), np.bool_)
+        mask[owners[equal]] = True
+        return mask
+
+    def _of_text(self, operator: str, value: Word) -> tuple[pa.Array, Any]:
+        """Give what is compared: numbers, where the value and the whole column are; else texts."""
+        if value.is_number and not self.is_id:
+            numbers = self._as_numbers
+            if numbers is not None:
+                return numbers, float(value.text)
+            if operator != "=":
+                raise NotComparableError(
+                    f"{self.name!r} holds texts that are no numbers: {value.shown()} must stand in "
+                    "quotes, and is then compared as text"
+                )
+        return self.values, value.text
+
+    @cached_property
+    def _as_numbers(self) -> pa.Array | None:
+        """Give the texts as numbers, null where empty; None where one is no number."""
+        text = pc.utf8_trim_whitespace(self.values)
+        try:
+            return pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
+        except pa.ArrowInvalid:
+            return None
+
+
+def item_columns(bundle: Bundle) -> dict[str, ItemColumn]:
+    """Give the columns of the candidates that a bundle keeps: the ids, then those of the table."""
+    separators = {spec.name: spec.separator for spec in bundle.items.features.schema}
+    ids = bundle.items.vocabulary.ids.slice(0, bundle.num_items)
+    columns = {"item_id": ItemColumn("item_id", ids, is_id=True)}
+    table = bundle.items.display
+    if table is None:
+        return columns
+    for name in table.column_names:
+        if name not in columns:
+            values = whole_column(table[name].slice(0, bundle.num_items))
+            if pa.types.is_null(values.type):
+                values = values.cast(pa.large_string())
+            columns[name] = ItemColumn(name, values, separators.get(name))
+    return columns
+
+
+def _of_numbers(name: str, values: pa.Array, value: Word) -> tuple[pa.Array, pa.Scalar]:
+    kind = values.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise NotComparableError(
+            f"{name!r} holds {kind}, which has no comparison", whatever_the_value=True
+        )
+    if not value.is_number:
+        raise NotComparableError(f"{name!r} holds numbers, and {value.shown()} is none")
+    if pa.types.is_integer(kind):
+        try:
+            return values, pa.scalar(int(value.text), kind)
+        except (ValueError, OverflowError, pa.ArrowInvalid):
+            pass  # a fraction, or beyond the type
+    elif pa.types.is_floating(kind) and not pa.types.is_float16(kind):
+        return values, pa.scalar(float(value.text), kind)  # 9.99 is the column's own 9.99
+    return values.cast(pa.float64(), safe=False), pa.scalar(float(value.text))
+
+
+def _truth(name: str, value: Word) -> bool:
+    if value.text.lower() not in ("true", "false"):
+        raise NotComparableError(f"{name!r} holds true and false, and {value.shown()} is neither")
+    return value.text.lower() == "true"
+
+
+def _time(name: str, value: Word, kind: pa.DataType) -> pa.Scalar:
+    try:
+        return pa.scalar(value.text).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise NotComparableError(
+            f"{name!r} holds {kind}, and {value.shown()} cannot be read as one"
+        ) from error
+
+
+def _words_for(kind: pa.DataType) -> str:
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return "numbers" if is_number else str(kind)
+
+
+def _as_mask(values: pa.Array | pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)
