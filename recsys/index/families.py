@@ -96,7 +96,9 @@ def families(
         needed = index_bytes(plan, chosen, num_candidates, dim)
         vectors = 4 * num_candidates * dim
         advised = _TRAINING_PER_CENTROID * plan.num_training
-        if plan.num_training > 1 and num_candidates < advised:
+        if plan.kind == "flat":
+            yield Skipped(kind, f"{num_candidates:,} items are too few to train it")
+        elif plan.num_training > 1 and num_candidates < advised:
             yield Skipped(kind, f"trained by {num_candidates:,} items, where it needs {advised:,}")
         elif vectors + needed > most_bytes:
             yield Skipped(

@@ -12,7 +12,7 @@ from recsys.bundle import Bundle
 from recsys.serving.where_columns import ItemColumn, NotComparableError, item_columns
 from recsys.serving.where_parser import parse_where
 from recsys.serving.where_tree import AllOf, Not, Predicate, Tree
-from recsys.serving.where_words import Word, refusal
+from recsys.serving.where_words import Word, check_text, refusal
 
 _CACHE_BYTES = 1 << 26  # of all bitmaps that are kept
 _MOST_KEPT = 256
@@ -43,9 +43,10 @@ class Where:
             [N]; must not be written to.
 
         Raises:
-            ArgumentError: The expression cannot be read, names a column that the bundle does not
-                keep, or compares what cannot be compared; the message says where.
+            ArgumentError: The expression is no text, cannot be read, names a column that the bundle
+                does not keep, or compares what cannot be compared; the message says where.
         """
+        check_text(expression)
         return self._kept(expression)
 
     @cached_property

@@ -165,12 +165,15 @@ def _truth(name: str, value: Word) -> bool:
 
 
 def _time(name: str, value: Word, kind: pa.DataType) -> pa.Scalar:
-    try:
-        return pa.scalar(value.text).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise NotComparableError(
-            f"{name!r} holds {kind}, and {value.shown()} cannot be read as one"
-        ) from error
+    kinds = [kind]
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        kinds.append(pa.timestamp(kind.unit))  # a text without a zone is in UTC
+    for readable in kinds:
+        try:
+            return pa.scalar(value.text).cast(readable).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+    raise NotComparableError(f"{name!r} holds {kind}, and {value.shown()} cannot be read as one")
 
 
 def _words_for(kind: pa.DataType) -> str:

@@ -15,6 +15,7 @@ _WORDS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_SHOWN = 40
 
 
@@ -44,6 +45,19 @@ class Word:
             return "the end"
         short = self.text if len(self.text) <= _LONGEST_SHOWN else self.text[:_LONGEST_SHOWN] + "…"
         return f"'{short}'"
+
+
+def check_text(expression: object) -> None:
+    """Check that an expression is a text of whole characters.
+
+    Raises:
+        ArgumentError: It is something else, or holds half of a surrogate pair.
+    """
+    if not isinstance(expression, str):
+        raise ArgumentError(f"`where` must be a text, got {type(expression).__name__}.")
+    half = _SURROGATE.search(expression)
+    if half is not None:
+        raise ArgumentError(f"`where`, position {half.start() + 1}: this is no whole character.")
 
 
 def split_words(text: str) -> list[Word]:

@@ -180,3 +180,14 @@ def test_a_graph_that_would_take_too_long_to_build_is_not_tried() -> None:
     reasons = {trial.kind: trial.reason for trial in tuning.trials if trial.outcome == "not tried"}
     assert {"hnsw", "hnsw_sq8"} <= set(reasons)
     assert "more than the 1e-06 of index.build_minutes" in reasons["hnsw"]
+
+
+@pytest.mark.parametrize(("count", "lists"), [(1, None), (15, None), (300, 301)])
+def test_kinds_that_would_be_built_flat_are_not_tried(count: int, lists: int | None) -> None:
+    settings = IndexSettings(m=8, num_lists=lists)
+    _, tuning = tune_index(
+        make_vectors(count), make_vectors(20, seed=1), settings, make_target(), seed=0
+    )
+    reasons = {trial.kind: trial.reason for trial in tuning.trials if trial.outcome == "not tried"}
+    assert reasons["ivf_pq_fast"] == f"{count} items are too few to train it"
+    assert ("ivf_flat" in reasons) == (lists is not None)

@@ -28,6 +28,7 @@ ITEMS: dict[str, list[Any]] = {
     "labels": ["new|gift", "gift wrap", "", None, "new"],
     "in stock": [True, False, None, True, False],
     "added": [datetime.date(2020, 1, day) if day else None for day in (1, 2, 0, 3, 4)],
+    "seen": pa.array([None, 0, 1, 3_600_000_000, None], pa.timestamp("us", "Europe/Berlin")),
     "nothing": pa.nulls(5),
     "vector": [[0.1, 0.2]] * 5,
 }
@@ -77,6 +78,9 @@ def passing(lookup: Lookup, where: str) -> list[str]:
         ("labels contains gift", ["1", "2"]),  # a part of the text
         ("`in stock` = TRUE", ["1", "04"]),
         ("added >= 2020-01-02", ["2", "04", "x y"]),
+        ("seen = 1970-01-01", ["2"]),  # without a zone it is UTC
+        ("seen >= 1970-01-01T01:00:00", ["04"]),
+        ("seen <= 1970-01-01T01:00:00+01:00", ["2"]),
         ("nothing is null and nothing != a", IDS),
         ("nothing = a or nothing contains a", []),
         ("price < 10 and year > 1979 or title = Brazil", ["2", "x y"]),
@@ -208,3 +212,17 @@ def test_few_expressions_are_kept_and_all_are_answered(lookup: Lookup) -> None:
         assert passing(lookup, f"price < {number}") == [
             one for one, price in (("1", 9.99), ("2", 20.0), ("x y", 5.0)) if price < number
         ]
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (5, "`where` must be a text, got int."),
+        (["price < 5"], "`where` must be a text, got list."),
+        ("title = \ud800", "`where`, position 9: this is no whole character."),
+    ],
+)
+def test_refuses_what_is_no_text(lookup: Lookup, where: Any, message: str) -> None:
+    with pytest.raises(ArgumentError) as error:
+        lookup.recommend(["u"], k=1, where=where)
+    assert str(error.value) == message
