@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a folder without cases: every golden test would pass over nothing."""
+    """Refuse a folder without cases, over which every golden test would pass; hear Ctrl-C.
+
+    A shell has what it runs in the background ignore SIGINT, which tests send to themselves.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = config.getoption("--golden-dir")
     if not list(folder.glob("*.json")):
         raise pytest.UsageError(f"--golden-dir must be a folder with *.json cases, got {folder}")
