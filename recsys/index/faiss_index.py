@@ -5,7 +5,6 @@ F candidates fetched for an interest.
 """
 
 import copy
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -156,25 +155,26 @@ class FaissIndex:
                 self._answer(request, same[start : start + step], fetch)
         return request.hits()
 
-    def _first_fetches(self, k: int, rows: RowFilter) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    def _first_fetches(self, k: int, rows: RowFilter) -> list[tuple[int, NDArray[np.int64]]]:
         """Choose F for each query, from the query's own filter alone.
 
-        Yields:
-            F, and the queries that begin with it. Where rows are excluded it has three significant
-            bits, so that few different ones are searched apart.
+        Where rows are excluded F has three significant bits, so that few different ones are
+        searched apart.
+
+        Returns:
+            Each F, with the queries that begin with it, rising.
         """
         per_result = self.settings.overfetch if self.kind in _REFINED_KINDS else 1
         wanted = min(k, self.num_candidates) * per_result + 1
         plain = min(-(-wanted // _STEP) * _STEP, rows.num_allowed)
         if not len(rows.exclude.rows):
-            yield plain, np.arange(len(rows.exclude))
-            return
+            return [(plain, np.arange(len(rows.exclude)))]
         more = wanted + rows.excluded_counts()  # [B]
-        step = np.exp2(np.maximum(np.floor(np.log2(more)) - 2, 0)).astype(np.int64)
+        step = 1 << np.maximum(np.frexp(more)[1].astype(np.int64) - 3, 0)
         fetches = np.minimum(-(-more // step) * step, rows.num_allowed)
         fetches[more == wanted] = plain
-        for fetch in np.unique(fetches):
-            yield int(fetch), np.flatnonzero(fetches == fetch)
+        different = [fetches[0]] if (fetches == fetches[0]).all() else sorted_distinct(fetches)
+        return [(int(fetch), np.flatnonzero(fetches == fetch)) for fetch in different]
 
     def _answer(self, request: "_Request", open_queries: NDArray[np.int64], fetch: int) -> None:
         """Answer queries that begin with the same F; each widens until it has its k."""
@@ -209,8 +209,10 @@ class FaissIndex:
     ) -> Hits:
         """Score the fetched candidates [B, M, F] that may be given; order and cut them at k."""
         if candidates.shape[1] == 1:
-            lines = candidates[:, 0]  # FAISS gives no row twice
-            dropped = request.rows.excluded_among(open_queries, lines)
+            lines, dropped = candidates[:, 0], None  # FAISS gives no row twice
+            if len(request.rows.exclude.rows):
+                lines = np.sort(lines, axis=1)
+                dropped = request.rows.excluded_among(open_queries, lines)
             asked = request.query_vectors[open_queries, 0]
             return regular_hits(asked, self._exact.vectors, lines, request.k, dropped)
         owners, fetched = _distinct_pairs(candidates, self.num_candidates)

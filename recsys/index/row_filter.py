@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, Ragged, sorted_distinct
 
-_PLACES_A_PAIR = 16  # at least: one pair in 16 shares the place of another
-_STRIDE = 2_654_435_761  # odd: the queries' popular rows fall on different places
-
 
 class RowFilter:
     """The checked filters of B queries over C candidates.
@@ -93,33 +90,30 @@ class RowFilter:
 
     def excluded_among(
         self, queries: NDArray[np.int64], candidates: NDArray[np.int64]
-    ) -> NDArray[np.bool_] | None:
+    ) -> NDArray[np.bool_]:
         """Tell which candidates their query excludes.
 
         Args:
-            queries: [B'], positions in the batch.
-            candidates: [B', F], in [0, C); of -1 the answer means nothing.
+            queries: [B'], positions in the batch, rising.
+            candidates: [B', F], from -1, below C, never falling in a line; of -1 the answer means
+                nothing.
 
         Returns:
-            [B', F]; None where nothing is excluded by any query of the batch.
+            [B', F].
         """
-        if not len(self.exclude.rows):
-            return None
-        excluded = self._marks[_places(queries[:, None], candidates, len(self._marks))]
-        marked = np.flatnonzero(excluded)  # those excluded, and few more
-        owners = queries[marked // candidates.shape[1]]
-        keys = owners * self._num_candidates + candidates.ravel()[marked]
-        excluded.ravel()[marked] = _contains(self._excluded_keys, keys)
+        all_of_them = len(queries) == len(self.exclude)
+        lists = self.exclude if all_of_them else self.exclude.take(queries)
+        rows = lists.rows.astype(np.int64)
+        wanted = (lists.owners() * self._num_candidates + rows)[rows < self._num_candidates]
+        starts = np.arange(len(queries)) * self._num_candidates
+        keys = (candidates + starts[:, None]).ravel()  # never falling
+        wanted.sort()  # neighbours are found faster
+        places = np.searchsorted(keys, wanted)
+        inside = places < len(keys)
+        places, wanted = places[inside], wanted[inside]
+        excluded = np.zeros(candidates.shape, np.bool_)
+        excluded.ravel()[places[keys[places] == wanted]] = True
         return excluded
-
-    @cached_property
-    def _marks(self) -> NDArray[np.bool_]:
-        """Give a table that is true at the place of each excluded pair, and mostly false."""
-        size = 1 << (_PLACES_A_PAIR * len(self.exclude.rows)).bit_length()
-        marks = np.zeros(size, np.bool_)
-        rows = self.exclude.rows.astype(np.int64)
-        marks[_places(self.exclude.owners(), rows, size)] = True
-        return marks
 
     def allowed_pairs(self, lists: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the pairs of B allowed lists that are not excluded, by query, then row.
@@ -156,11 +150,6 @@ def _checked_rising(rows: NDArray[Any], num_candidates: int) -> NDArray[np.int64
     if len(rows) and rows[0] < 0:
         raise ArgumentError(f"`allowed` must hold rows from 0, got {rows[0]}.")
     return rows[: np.searchsorted(rows, num_candidates)].astype(np.int64)
-
-
-def _places(queries: NDArray[np.int64], rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Give the places of pairs in a table, whose size is a power of two."""
-    return (queries * _STRIDE + rows) & (size - 1)
 
 
 def _contains(rising: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.bool_]:
