@@ -17,6 +17,7 @@ from recsys.index.allowed_in_faiss import exact_is_better, search_parameters
 from recsys.index.build_inner import build_inner, kind_of
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
+from recsys.index.nearest_lists import NearestLists, has_flat_centroids
 from recsys.index.regular_hits import regular_hits
 from recsys.index.rounding import RoundingBound
 from recsys.index.row_filter import RowFilter
@@ -58,6 +59,9 @@ class FaissIndex:
         self.inner = inner
         self.settings = settings
         self.kind = kind_of(inner)
+        self._lists: NearestLists | None = None
+        if self.kind in LIST_KINDS and has_flat_centroids(inner):
+            self._lists = NearestLists(inner)
 
     @classmethod
     def build(
@@ -251,7 +255,10 @@ class FaissIndex:
         _bind_threads()
         flat = queries.reshape(-1, self.dim)  # [B * M, D]
         params = search_parameters(self.inner, self.kind, self._breadth, fetch, rows)
-        found = self.inner.search(flat, fetch, params=params)
+        if self._lists is None:
+            found = self.inner.search(flat, fetch, params=params)
+        else:
+            found = self._lists.search(flat, fetch, params)
         shape = (*queries.shape[:2], fetch)
         return found[0].reshape(shape), found[1].reshape(shape)
 
