@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, Progress
+from recsys.index.mapped import share_vectors
 from recsys.index.plan import plan_index
 from recsys.index.settings import GRAPH_KINDS, IndexSettings
 
@@ -24,8 +25,10 @@ def build_inner(
 ) -> Any:
     """Train FAISS's index on the vectors and add them.
 
+    A flat index and a graph over whole vectors keep no copy of them.
+
     Args:
-        vectors: [C, D], float32, finite, at least one.
+        vectors: [C, D], float32, finite, at least one; kept, not changed afterwards.
         settings: What to build.
         centroids: [num_lists, D], float32; None: they are searched for.
 
@@ -45,7 +48,9 @@ def build_inner(
         inner.nprobe = plan.num_probes
     if not inner.is_trained:
         inner.train(np.ascontiguousarray(vectors))
-    _add(inner, vectors, one_thread=is_graph and settings.reproducible)
+    if is_graph or not share_vectors(inner, vectors):
+        _add(inner, vectors, one_thread=is_graph and settings.reproducible)
+        share_vectors(inner, vectors)
     return inner
 
 
