@@ -3,17 +3,20 @@
 from recsys.index.dial import find_setting
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
+from recsys.index.families import index_bytes
 from recsys.index.hits import Hits, Index
 from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_with_bonus
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
-from recsys.index.settings import IndexSettings
+from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 from recsys.index.tuning import tune_index
 from recsys.index.tuning_result import Trial, Tuning, TuningTarget
 
 __all__ = [
+    "GRAPH_KINDS",
     "LARGEST_ALPHA",
+    "LIST_KINDS",
     "ExactIndex",
     "FaissIndex",
     "Hits",
@@ -29,6 +32,7 @@ __all__ = [
     "TuningTarget",
     "check_alpha",
     "find_setting",
+    "index_bytes",
     "plan_index",
     "read_index",
     "read_vectors",

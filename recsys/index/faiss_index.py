@@ -43,13 +43,21 @@ class FaissIndex:
         vectors: [C, D], float32.
         inner: The FAISS index of these vectors, in their order.
         settings: Those it was built with.
+        exact: Exact search over the same vectors; None: it is made, which reads all of them.
 
     Raises:
         ArgumentError: The FAISS index holds another number, width or metric.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], inner: Any, settings: IndexSettings) -> None:
-        self._exact = ExactIndex(vectors)
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        inner: Any,
+        settings: IndexSettings,
+        *,
+        exact: ExactIndex | None = None,
+    ) -> None:
+        self._exact = ExactIndex(vectors) if exact is None else exact
         holds = (inner.ntotal, inner.d, inner.metric_type)
         if holds != (*vectors.shape, faiss.METRIC_INNER_PRODUCT):
             raise ArgumentError(
@@ -83,10 +91,11 @@ class FaissIndex:
             ConfigError: The settings are impossible for this width.
             ArgumentError: There are no vectors, or one is not finite.
         """
-        ExactIndex(vectors)  # checks shape, type and values
+        exact = ExactIndex(vectors)  # checks shape, type and values
         if not len(vectors):
             raise ArgumentError("`vectors` must hold at least one vector.")
-        return cls(vectors, build_inner(vectors, settings, centroids), settings)
+        inner = build_inner(vectors, settings, centroids)
+        return cls(vectors, inner, settings, exact=exact)
 
     def with_dial(self, **dial: int) -> Self:
         """Give the same index, searched more or less broadly; nothing is copied.
