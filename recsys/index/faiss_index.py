@@ -110,6 +110,11 @@ class FaissIndex:
         return self._exact.dim
 
     @property
+    def vectors(self) -> NDArray[np.float32]:
+        """Give the vectors [C, D], as they were given."""
+        return self._exact.vectors
+
+    @property
     def exact(self) -> ExactIndex:
         """Give the exact index over the same vectors."""
         return self._exact
