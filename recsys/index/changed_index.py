@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import Ragged
+from recsys.foundations import Ragged, sorted_distinct
 from recsys.index.changed_index_vectors import ChangedVectors
 from recsys.index.changes import Changes
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
+from recsys.index.hidden_rows import HiddenRows
 from recsys.index.hits import Hits
 from recsys.index.row_filter import RowFilter
 from recsys.index.scoring import check_search, make_hits
@@ -125,18 +126,12 @@ class _Segments:
     """Where rows stand: in the main index, among the changed vectors, or nowhere."""
 
     def __init__(self, main_count: int, dim: int, changes: Changes) -> None:
-        self._main_count, self._dim = main_count, dim
-        self._num_candidates = changes.num_candidates
-        given = ~_mask(changes.num_candidates, changes.withdrawn)
+        self._dim, self._main_count, self._rows = dim, main_count, changes.rows
+        not_in_main = sorted_distinct(np.concatenate([changes.rows, changes.withdrawn]))
+        self._main_hidden = HiddenRows.of(not_in_main, main_count)
         self._delta = ExactIndex(changes.vectors)
-        self._delta_rows = changes.rows
-        self._delta_live = np.flatnonzero(given[changes.rows])
-        self._places = np.full(changes.num_candidates, -1)  # [C], among the changed vectors
-        self._places[changes.rows] = np.arange(len(changes.rows))
-        in_main = given[:main_count] & ~_mask(changes.num_candidates, changes.rows)[:main_count]
-        self._in_main = np.append(in_main, np.zeros(changes.num_candidates - main_count, np.bool_))
-        self._main_live = np.flatnonzero(in_main)
-        self._places[changes.withdrawn] = -1
+        withdrawn, _ = self._places(changes.withdrawn)
+        self._delta_hidden = HiddenRows.of(withdrawn, len(changes.rows))
 
     def search(
         self,
@@ -148,48 +143,41 @@ class _Segments:
     ) -> Hits:
         """Search both and merge."""
         queries = check_search(query_vectors, self._dim, k)
-        rows = RowFilter(len(queries), self._num_candidates, exclude, allowed)
-        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))]
-        in_main = self._main_allowed(rows)
-        if isinstance(in_main, Ragged) or len(in_main):
-            hits = main.search(queries, k, exclude=rows.exclude, allowed=in_main)
-            found.append((hits.lists.owners(), hits.candidate_rows, hits.scores))
-        in_delta = self._delta_allowed(rows)
-        if isinstance(in_delta, Ragged) or len(in_delta):
-            excluded = self._to_places(rows.exclude)
-            hits = self._delta.search(queries, k, exclude=excluded, allowed=in_delta)
-            given = self._delta_rows[hits.candidate_rows]
-            found.append((hits.lists.owners(), given, hits.scores))
-        owners, given, scores = (np.concatenate(part) for part in zip(*found, strict=True))
-        return make_hits(owners, given, scores, k=k, num_queries=len(queries))
+        rows = RowFilter(len(queries), self._main_count, exclude, allowed, self._main_hidden)
+        hits = main.search_filtered(queries, k, rows)
+        if not len(self._rows):
+            return hits
+        rows = RowFilter(
+            len(queries),
+            len(self._rows),
+            None if exclude is None else self._lists_of_places(exclude),
+            self._allowed_places(allowed),
+            self._delta_hidden,
+        )
+        changed = self._delta.search_filtered(queries, k, rows)
+        return make_hits(
+            np.concatenate([hits.lists.owners(), changed.lists.owners()]),
+            np.concatenate([hits.candidate_rows, self._rows[changed.candidate_rows]]),
+            np.concatenate([hits.scores, changed.scores]),
+            k=k,
+            num_queries=len(queries),
+        )
 
-    def _main_allowed(self, rows: RowFilter) -> NDArray[np.int64] | Ragged:
-        if rows.allowed_lists is not None:
-            lists = rows.allowed_lists
-            inside = lists.rows < self._num_candidates
-            inside[inside] = self._in_main[lists.rows[inside]]
-            return Ragged.from_pairs(lists.owners()[inside], lists.rows[inside], len(lists))
-        if rows.allowed_rows is not None:
-            return np.asarray(rows.allowed_rows[self._in_main[rows.allowed_rows]])
-        return self._main_live
+    def _allowed_places(
+        self, allowed: NDArray[Any] | Ragged | None
+    ) -> NDArray[np.int64] | Ragged | None:
+        if allowed is None:
+            return None
+        if isinstance(allowed, Ragged):
+            return self._lists_of_places(allowed)
+        return self._places(allowed)[0]
 
-    def _delta_allowed(self, rows: RowFilter) -> NDArray[np.int64] | Ragged:
-        if rows.allowed_lists is not None:
-            return self._to_places(rows.allowed_lists)
-        if rows.allowed_rows is not None:
-            places = self._places[rows.allowed_rows]
-            return places[places >= 0]
-        return self._delta_live
+    def _lists_of_places(self, lists: Ragged) -> Ragged:
+        places, there = self._places(lists.rows)
+        return Ragged.from_pairs(lists.owners()[there], places, len(lists))
 
-    def _to_places(self, lists: Ragged) -> Ragged:
-        inside = lists.rows < self._num_candidates
-        places = np.full(len(lists.rows), -1)
-        places[inside] = self._places[lists.rows[inside]]
-        there = places >= 0
-        return Ragged.from_pairs(lists.owners()[there], places[there], len(lists))
-
-
-def _mask(count: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    mask = np.zeros(count, np.bool_)
-    mask[rows] = True
-    return mask
+    def _places(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Give the places among the changed vectors of those rows that stand there, and which."""
+        places = np.searchsorted(self._rows, rows)
+        there = np.append(self._rows, -1)[places] == rows
+        return places[there], there
