@@ -58,7 +58,7 @@ def alter_items(bundle: Bundle, rows: NDArray[np.int64]) -> AlteredItems:
     bias = model.bias_place
     if bias is None:
         return AlteredItems(vectors, pieces, None)
-    biases = np.asarray(bundle.item_vectors[rows, bias])
+    biases = np.asarray(bundle.item_vectors[rows])[:, bias]
     vectors[:, :-1, bias], vectors[:, -1, bias] = biases[:, None], 0
     return AlteredItems(vectors, pieces, biases)
 
