@@ -3,11 +3,17 @@
 from recsys.index.changed_index import ChangedExactIndex, ChangedIndex
 from recsys.index.changed_index_vectors import ChangedVectors
 from recsys.index.changes import Changes
-from recsys.index.changes_saved import CHANGES_FILES, read_changes, write_changes
+from recsys.index.changes_saved import (
+    CHANGES_FILES,
+    read_changes,
+    write_changed_vectors,
+    write_changes,
+)
 from recsys.index.dial import find_setting
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
-from recsys.index.fold import MeasuredRecall, fold, measure_recall
+from recsys.index.fold import fold, withdrawal_alone
+from recsys.index.fold_recall import MeasuredRecall, measure_recall, needs_retraining
 from recsys.index.hits import Hits, Index
 from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_with_bonus
 from recsys.index.plan import IndexPlan, plan_index
@@ -46,12 +52,15 @@ __all__ = [
     "find_setting",
     "fold",
     "measure_recall",
+    "needs_retraining",
     "plan_index",
     "read_changes",
     "read_index",
     "read_vectors",
     "search_with_bonus",
     "tune_index",
+    "withdrawal_alone",
+    "write_changed_vectors",
     "write_changes",
     "write_index",
     "write_vectors",

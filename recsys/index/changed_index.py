@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import Ragged, sorted_distinct
+from recsys.foundations import Ragged
+from recsys.index.changed_index_delta import Delta
+from recsys.index.changed_index_main import search_shown
 from recsys.index.changed_index_vectors import ChangedVectors
 from recsys.index.changes import Changes
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.hidden_rows import HiddenRows
 from recsys.index.hits import Hits
-from recsys.index.row_filter import RowFilter
-from recsys.index.scoring import check_search, make_hits
+from recsys.index.scoring import check_search
 from recsys.index.settings import IndexSettings
 
 
@@ -126,12 +127,10 @@ class _Segments:
     """Where rows stand: in the main index, among the changed vectors, or nowhere."""
 
     def __init__(self, main_count: int, dim: int, changes: Changes) -> None:
-        self._dim, self._main_count, self._rows = dim, main_count, changes.rows
-        not_in_main = sorted_distinct(np.concatenate([changes.rows, changes.withdrawn]))
-        self._main_hidden = HiddenRows.of(not_in_main, main_count)
-        self._delta = ExactIndex(changes.vectors)
-        withdrawn, _ = self._places(changes.withdrawn)
-        self._delta_hidden = HiddenRows.of(withdrawn, len(changes.rows))
+        self._dim = dim
+        not_in_main = np.concatenate([changes.rows, changes.withdrawn])
+        self._hidden = HiddenRows.of(not_in_main, main_count)
+        self._delta = Delta(changes)
 
     def search(
         self,
@@ -143,41 +142,5 @@ class _Segments:
     ) -> Hits:
         """Search both and merge."""
         queries = check_search(query_vectors, self._dim, k)
-        rows = RowFilter(len(queries), self._main_count, exclude, allowed, self._main_hidden)
-        hits = main.search_filtered(queries, k, rows)
-        if not len(self._rows):
-            return hits
-        rows = RowFilter(
-            len(queries),
-            len(self._rows),
-            None if exclude is None else self._lists_of_places(exclude),
-            self._allowed_places(allowed),
-            self._delta_hidden,
-        )
-        changed = self._delta.search_filtered(queries, k, rows)
-        return make_hits(
-            np.concatenate([hits.lists.owners(), changed.lists.owners()]),
-            np.concatenate([hits.candidate_rows, self._rows[changed.candidate_rows]]),
-            np.concatenate([hits.scores, changed.scores]),
-            k=k,
-            num_queries=len(queries),
-        )
-
-    def _allowed_places(
-        self, allowed: NDArray[Any] | Ragged | None
-    ) -> NDArray[np.int64] | Ragged | None:
-        if allowed is None:
-            return None
-        if isinstance(allowed, Ragged):
-            return self._lists_of_places(allowed)
-        return self._places(allowed)[0]
-
-    def _lists_of_places(self, lists: Ragged) -> Ragged:
-        places, there = self._places(lists.rows)
-        return Ragged.from_pairs(lists.owners()[there], places, len(lists))
-
-    def _places(self, rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Give the places among the changed vectors of those rows that stand there, and which."""
-        places = np.searchsorted(self._rows, rows)
-        there = np.append(self._rows, -1)[places] == rows
-        return places[there], there
+        hits = search_shown(main, queries, k, exclude=exclude, allowed=allowed, hidden=self._hidden)
+        return self._delta.merge(hits, queries, k, exclude, allowed) if len(self._delta) else hits
