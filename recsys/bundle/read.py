@@ -47,6 +47,8 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
     _check_count(folder / "users.parquet", users, num_users)
     index = _read_index(folder, manifest, num_model_items, model.output_dim)
     _check_count(folder / "items.parquet", items, index.num_candidates)
+    if model.spec.histories_read_tower:  # and so know of the items that updates added
+        model.num_history_items = index.num_candidates
     histories, history_times = read_histories(
         folder, num_users=len(users), num_items=num_model_items, clock=facts["clock"]
     )

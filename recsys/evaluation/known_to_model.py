@@ -33,7 +33,7 @@ def _with_counted_item(model: TwoTower, histories: Ragged) -> NDArray[np.bool_]:
     ends = np.repeat(histories.offsets[1:], histories.lengths)
     newest = ends - np.arange(len(histories.rows)) <= model.history_length
     given = histories.rows[newest].astype(np.int64)
-    given[given >= model.item_tower.rows.num_ids] = -1  # added since the model was trained
+    given[given >= model.num_history_items] = -1  # added since the training
     rows = torch.from_numpy(given).to(model.device)
     counted = model.counts_in_history(rows).cpu().numpy()
     return np.bincount(histories.owners()[newest][counted], minlength=len(histories)) > 0
