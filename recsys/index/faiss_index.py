@@ -125,6 +125,11 @@ class FaissIndex:
         return self._exact.dim
 
     @property
+    def vectors(self) -> NDArray[np.float32]:
+        """Give the vectors [C, D], as they were given."""
+        return self._exact.vectors
+
+    @property
     def exact(self) -> ExactIndex:
         """Give the exact index over the same vectors."""
         return self._exact
@@ -140,6 +145,10 @@ class FaissIndex:
         """Find k candidates of large score; see `Index.search`."""
         queries = check_search(query_vectors, self.dim, k)
         rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
+        return self.search_filtered(queries, k, rows)
+
+    def search_filtered(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
+        """Search with arguments that are checked already; the query vectors are [B, M, D]."""
         few = exact_is_better(self.inner, self.kind, self._breadth, k, rows)
         many = self.kind == "flat" and len(queries) > _MOST_FLAT_QUERIES
         if few or many or rows.allowed_lists is not None:
