@@ -58,7 +58,7 @@ def search_parameters(inner: Any, kind: str, breadth: int, fetch: int, rows: Row
     """
     share = rows.allowed_share()
     selector = None
-    if rows.allowed_rows is not None:
+    if rows.allowed_rows is not None or rows.hidden is not None:
         selector = _faiss.IDSelectorBitmap(rows.allowed_bits)
     if kind in GRAPH_KINDS:
         places = min(max(breadth, fetch) / share, max(inner.ntotal, fetch))

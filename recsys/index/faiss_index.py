@@ -52,13 +52,21 @@ class FaissIndex:
         vectors: [C, D], float32.
         inner: The FAISS index of these vectors, in their order.
         settings: Those it was built with.
+        exact: Exact search over the same vectors; None: it is made, which reads all of them.
 
     Raises:
         ArgumentError: The FAISS index holds another number, width or metric.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], inner: Any, settings: IndexSettings) -> None:
-        self._exact = ExactIndex(vectors)
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        inner: Any,
+        settings: IndexSettings,
+        *,
+        exact: ExactIndex | None = None,
+    ) -> None:
+        self._exact = ExactIndex(vectors) if exact is None else exact
         holds = (inner.ntotal, inner.d, inner.metric_type)
         if holds != (*vectors.shape, faiss.METRIC_INNER_PRODUCT):
             raise ArgumentError(
@@ -92,10 +100,11 @@ class FaissIndex:
             ConfigError: The settings are impossible for this width.
             ArgumentError: There are no vectors, or one is not finite.
         """
-        ExactIndex(vectors)  # checks shape, type and values
+        exact = ExactIndex(vectors)  # checks shape, type and values
         if not len(vectors):
             raise ArgumentError("`vectors` must hold at least one vector.")
-        return cls(vectors, build_inner(vectors, settings, centroids), settings)
+        inner = build_inner(vectors, settings, centroids)
+        return cls(vectors, inner, settings, exact=exact)
 
     def with_dial(self, **dial: int) -> Self:
         """Give the same index, searched more or less broadly; nothing is copied.
@@ -125,6 +134,11 @@ class FaissIndex:
         return self._exact.dim
 
     @property
+    def vectors(self) -> NDArray[np.float32]:
+        """Give the vectors [C, D], as they were given."""
+        return self._exact.vectors
+
+    @property
     def exact(self) -> ExactIndex:
         """Give the exact index over the same vectors."""
         return self._exact
@@ -140,6 +154,10 @@ class FaissIndex:
         """Find k candidates of large score; see `Index.search`."""
         queries = check_search(query_vectors, self.dim, k)
         rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
+        return self.search_filtered(queries, k, rows)
+
+    def search_filtered(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
+        """Search with arguments that are checked already; the query vectors are [B, M, D]."""
         few = exact_is_better(self.inner, self.kind, self._breadth, k, rows)
         many = self.kind == "flat" and len(queries) > _MOST_FLAT_QUERIES
         if few or many or rows.allowed_lists is not None:

@@ -74,6 +74,8 @@ def scored_blocks(
         scores[len(rows) :] = -np.inf
         if num_interests > 1:
             scores = scores.reshape(-1, num_interests, num_queries).max(axis=1)
+        if allowed is None and row_filter.hidden is not None:
+            scores[: len(rows)][row_filter.hidden.mask[start:stop]] = -np.inf
         excluded.mark(scores, rows)
         yield ScoredBlock(scores, rows, chosen, norms[rows])
 
