@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Entities, FeatureSchema
 from recsys.foundations import Ragged
-from recsys.index import ExactIndex, FaissIndex
+from recsys.index import ExactIndex, StoredIndex
 from recsys.models import TwoTower
 
 
@@ -48,7 +48,7 @@ class Bundle:
     histories: Ragged
     history_times: Ragged | None
     item_vectors: NDArray[np.float32]
-    index: FaissIndex
+    index: StoredIndex
     exclude_seen: bool
     clock: str
 

@@ -17,12 +17,13 @@ from recsys.foundations import (
     sha256_text,
     write_json,
 )
+from recsys.index import INDEX_FORMS
 
 FORMAT = "recsys-bundle"
 FORMAT_VERSION = 3
 METRIC = "inner_product"
 MANIFEST = "manifest.json"
-FILES = frozenset(
+FILES = frozenset(  # beside those of the index
     {
         "model.json",
         "model.safetensors",
@@ -34,10 +35,9 @@ FILES = frozenset(
         "history_times.npy",
         "item_vectors.npy",
         "index.json",
-        "index.faiss",
     }
 )
-_LIBRARIES = ("recsys-retrieval", "torch", "faiss-cpu", "numpy", "pyarrow")
+_LIBRARIES = ("recsys-retrieval", "torch", "faiss-cpu", "scann-core", "numpy", "pyarrow")
 
 
 def write_manifest(
@@ -95,13 +95,20 @@ def read_manifest(folder: Path, *, verify: bool) -> dict[str, Any]:
         raise FormatError(f"{where} is damaged: its SHA-256 is not that of its content.")
     if manifest.get("metric") != METRIC:
         raise FormatError(f"{where} names the metric {manifest.get('metric')!r}, not {METRIC!r}.")
-    unlisted = sorted(FILES - set(manifest.get("files") or ()))
+    listed = set(manifest.get("files") or ())
+    unlisted = sorted(FILES - listed) or _lacking_of_index(listed)
     if unlisted:
         raise FormatError(f"{where} is damaged: it does not list {unlisted[0]}.")
     if manifest.get("bundle_id") != _identity(manifest["files"]):
         raise FormatError(f"{where} is damaged: its bundle id is not that of its files.")
     check_files(folder, manifest["files"], full=verify)
     return manifest
+
+
+def _lacking_of_index(listed: set[str]) -> list[str]:
+    """Give what is missing of the form of index that is there in part; of FAISS's without any."""
+    form = max(INDEX_FORMS, key=lambda names: len(listed.intersection(names)))
+    return sorted(set(form) - listed)
 
 
 def _identity(files: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from recsys.bundle.manifest import read_manifest
 from recsys.bundle.model_files import read_facts, read_model
 from recsys.data import Entities, FeatureSchema, read_entities_file
 from recsys.foundations import FormatError, read_json
-from recsys.index import IndexSettings, read_index, read_vectors
+from recsys.index import IndexSettings, read_stored, read_vectors
 
 
 def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
@@ -55,7 +55,7 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
         histories=histories,
         history_times=history_times,
         item_vectors=vectors,
-        index=read_index(folder / "index.faiss", vectors, settings),
+        index=read_stored(folder, vectors, settings),
         exclude_seen=facts["exclude_seen"],
         clock=facts["clock"],
     )

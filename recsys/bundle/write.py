@@ -15,10 +15,8 @@ from recsys.bundle.manifest import FILES, write_manifest
 from recsys.bundle.model_files import write_model
 from recsys.data import PreparedDataset, write_entities
 from recsys.foundations import ArgumentError, atomic_folder, check_shape, write_json
-from recsys.index import FaissIndex, write_index, write_vectors
+from recsys.index import StoredIndex, write_stored, write_vectors
 from recsys.models import TwoTower
-
-_INDEX_FILES = frozenset({"index.json", "index.faiss"})
 
 
 def write_bundle(
@@ -27,7 +25,7 @@ def write_bundle(
     model: TwoTower,
     dataset: PreparedDataset,
     item_vectors: NDArray[np.float32],
-    index: FaissIndex,
+    index: StoredIndex,
     config: Mapping[str, Any],
     scores: Mapping[str, Any],
     provenance: Mapping[str, Any],
@@ -75,7 +73,7 @@ def write_bundle(
         write_entities(folder / "items.parquet", dataset.items)
         write_histories(folder, *known_histories(dataset))
         write_vectors(folder / "item_vectors.npy", item_vectors)
-        _write_index(folder, index)
+        write_stored(folder, index)
         write_manifest(
             folder,
             dataset_fingerprint=dataset.fingerprint,
@@ -89,7 +87,7 @@ def write_bundle(
 def replace_index(
     bundle: Bundle,
     path: Path,
-    index: FaissIndex,
+    index: StoredIndex,
     *,
     scores: Mapping[str, Any],
     provenance: Mapping[str, Any],
@@ -116,9 +114,9 @@ def replace_index(
             f"`index` must hold {bundle.num_items} vectors, got {index.num_candidates}."
         )
     with atomic_folder(path) as folder:
-        for name in sorted(FILES - _INDEX_FILES):
+        for name in sorted(FILES - {"index.json"}):
             _link(bundle.path / name, folder / name)
-        _write_index(folder, index)
+        write_stored(folder, index)
         write_manifest(
             folder,
             dataset_fingerprint=bundle.dataset_fingerprint,
@@ -127,11 +125,6 @@ def replace_index(
             provenance={**provenance, "other_index_of": bundle.bundle_id},
         )
     return path
-
-
-def _write_index(folder: Path, index: FaissIndex) -> None:
-    write_json(folder / "index.json", index.settings.to_json())
-    write_index(folder / "index.faiss", index)
 
 
 def _link(source: Path, target: Path) -> None:

@@ -22,14 +22,14 @@ from recsys.evaluation import (
     read_truth,
 )
 from recsys.foundations import ConfigError
-from recsys.index import FaissIndex
+from recsys.index import StoredIndex
 from recsys.models import TwoTower
 
 log = logging.getLogger(__name__)
 
 
 def evaluate_model(
-    config: TrainConfig, dataset: PreparedDataset, model: TwoTower, index: FaissIndex
+    config: TrainConfig, dataset: PreparedDataset, model: TwoTower, index: StoredIndex
 ) -> Report | None:
     """Evaluate a model on the part that is set; None where it is empty.
 
@@ -80,7 +80,7 @@ def _evaluate(
     ks: list[int],
     dataset: PreparedDataset,
     model: TwoTower,
-    index: FaissIndex,
+    index: StoredIndex,
     *,
     seed: int,
     refit: bool,

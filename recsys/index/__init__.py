@@ -8,11 +8,21 @@ from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_wi
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
+from recsys.index.scann_index import ScannIndex
+from recsys.index.scann_library import check_scann
 from recsys.index.settings import IndexSettings
+from recsys.index.stored_index import (
+    INDEX_FORMS,
+    StoredIndex,
+    build_stored,
+    read_stored,
+    write_stored,
+)
 from recsys.index.tuning import tune_index
 from recsys.index.tuning_result import Trial, Tuning, TuningTarget
 
 __all__ = [
+    "INDEX_FORMS",
     "LARGEST_ALPHA",
     "ExactIndex",
     "FaissIndex",
@@ -22,18 +32,24 @@ __all__ = [
     "IndexSettings",
     "OwnItems",
     "PopularityDial",
+    "ScannIndex",
     "ScoredCandidates",
     "Search",
+    "StoredIndex",
     "Trial",
     "Tuning",
     "TuningTarget",
+    "build_stored",
     "check_alpha",
+    "check_scann",
     "find_setting",
     "plan_index",
     "read_index",
+    "read_stored",
     "read_vectors",
     "search_with_bonus",
     "tune_index",
     "write_index",
+    "write_stored",
     "write_vectors",
 ]
