@@ -72,18 +72,20 @@ class Where:
     def _predicate(self, asked: Predicate) -> NDArray[np.bool_]:
         column = self._column(asked.column)
         if asked.operator == "null":
-            return column.is_missing()
-        mask = np.zeros(len(column.values), np.bool_)
-        for value in asked.values:
-            try:
-                if asked.operator == "contains":
-                    mask |= column.contains(value)
-                else:
-                    mask |= column.compare(asked.operator, value)
-            except NotComparableError as error:
-                place = asked.sign if error.whatever_the_value else value
-                raise refusal(place, str(error)) from error
-        return mask
+            return column.missing
+        value = asked.values[0]
+        try:
+            if asked.operator == "contains":
+                return column.contains(value)
+            sides = []
+            for value in asked.values:
+                sides.append(column.sides(asked.operator, value))
+        except NotComparableError as error:
+            place = asked.sign if error.whatever_the_value else value
+            raise refusal(place, str(error)) from error
+        if asked.operator == "=":
+            return column.equals_any(sides)
+        return column.compare(asked.operator, sides[0])
 
     def _column(self, name: Word) -> ItemColumn:
         if name.text in self._columns:
