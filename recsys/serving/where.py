@@ -90,11 +90,12 @@ class Where:
     def _column(self, name: Word) -> ItemColumn:
         if name.text in self._columns:
             return self._columns[name.text]
-        features = self._bundle.items.features.schema.names
-        if name.text in features:
-            raise refusal(
-                name, f"the bundle does not keep the values of {name.shown()}, only their encoding"
-            )
+        kinds = {spec.name: spec.kind for spec in self._bundle.items.features.schema}
+        if name.text in kinds:
+            lacks = f"the bundle does not keep the values of {name.shown()}, only their encoding"
+            if kinds[name.text] == "multi":  # which every bundle does that is written now
+                lacks += "; an older release wrote it: prepare the data and train again"
+            raise refusal(name, lacks)
         names = list(self._columns)
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         there = ", ".join(names[:_MOST_NAMED]) + more

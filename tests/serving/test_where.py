@@ -3,6 +3,7 @@
 import datetime
 import decimal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,22 @@ def test_texts_with_a_separator_are_lists(make_bundle: MakeBundle) -> None:
     assert found == ["1"]
     with pytest.raises(ArgumentError, match="there are item_id, title, price, year, genres"):
         lookup.neighbours(["3"], k=5, where="vector is null")
+
+
+def test_a_bundle_of_a_release_that_kept_no_lists_says_what_to_do(make_bundle: MakeBundle) -> None:
+    options = {"genres": FeatureOptions(min_count=1), "vector": FeatureOptions()}
+    bundle = make_bundle([("u", one) for one in IDS], items=ITEMS, item_options=options)
+    display = bundle.items.display
+    assert display is not None
+    old = replace(bundle, items=replace(bundle.items, display=display.drop_columns(["genres"])))
+    with pytest.raises(
+        ArgumentError,
+        match="does not keep the values of 'genres', only their encoding; an older release wrote "
+        "it: prepare the data and train again",
+    ):
+        passing(Lookup(old), "genres contains Comedy")
+    with pytest.raises(ArgumentError, match=r"keep the values of 'vector', only their encoding\."):
+        passing(Lookup(bundle), "vector is null")
 
 
 @pytest.mark.parametrize(
