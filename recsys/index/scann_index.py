@@ -102,6 +102,11 @@ class ScannIndex:
         return self._exact.dim
 
     @property
+    def vectors(self) -> NDArray[np.float32]:
+        """Give the vectors [C, D], as they were given."""
+        return self._exact.vectors
+
+    @property
     def exact(self) -> ExactIndex:
         """Give the exact index over the same vectors."""
         return self._exact
@@ -117,7 +122,12 @@ class ScannIndex:
         """Find k candidates of large score; see `Index.search`."""
         queries = check_search(query_vectors, self.dim, k)
         rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
-        if rows.allowed_rows is not None or rows.allowed_lists is not None:
+        return self.search_filtered(queries, k, rows)
+
+    def search_filtered(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
+        """Search with arguments that are checked already; the queries are [B, M, D]."""
+        filters = (rows.allowed_rows, rows.allowed_lists, rows.hidden)
+        if any(one is not None for one in filters):
             return self._exact.search_filtered(queries, k, rows)
         step = -(-len(queries) // num_threads())
         step = min(max(step, _FEWEST_QUERIES), _QUERIES_AT_ONCE)

@@ -98,8 +98,12 @@ def read_with(role: str, column: pa.Array, folder: Path) -> None:
     pq.write_table(pa.table(table), folder / "items.parquet")
     names = {role: "extra"} if role in ("rating", "weight", "event") else {}
     options: dict[str, Any] = {"columns": ColumnNames(**names), "on_bad_rows": "drop"}
-    options |= {"context": {"context": ["extra"]}, "rating": {"min_rating": 1}}.get(role, {})
-    options |= {"events": ["a", "1"]} if role == "event" else {}
+    of_role: dict[str, dict[str, Any]] = {
+        "context": {"context": ["extra"]},
+        "rating": {"min_rating": 1},
+        "event": {"events": ["a", "1"]},
+    }
+    options |= of_role.get(role, {})
     raw = read_interactions(str(folder / "log.parquet"), format=TableFormat(), **options)
     items = read_items(folder / "items.parquet")
     if role not in ("user_id", "context", "feature"):

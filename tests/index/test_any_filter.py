@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recsys.foundations import Ragged
-from recsys.index import ExactIndex, FaissIndex, Index, IndexSettings, build_stored
+from recsys.index import ExactIndex, FaissIndex, Index, IndexSettings, build_main
 
 # Index -> whether it is exact: an inverted file is, if it reads all its lists.
 KINDS: dict[str, tuple[IndexSettings | None, bool]] = {
@@ -45,7 +45,7 @@ def index_of(kind: str, count: int, *, ties: bool) -> Index:
         pytest.importorskip("scann")
     if (kind, count, ties) not in _BUILT:
         vectors, chosen = make_vectors(count, ties=ties), KINDS[kind][0]
-        built = ExactIndex(vectors) if chosen is None else build_stored(vectors, chosen)
+        built = ExactIndex(vectors) if chosen is None else build_main(vectors, chosen)
         _BUILT[kind, count, ties] = built
     return _BUILT[kind, count, ties]
 

@@ -18,13 +18,16 @@ from recsys.foundations import (
     held_threads,
 )
 from recsys.index import (
+    ChangedIndex,
+    Changes,
     FaissIndex,
     IndexSettings,
     ScannIndex,
-    build_stored,
+    build_main,
+    fold,
     plan_index,
-    read_stored,
-    write_stored,
+    read_main,
+    write_main,
 )
 from recsys.index.scann_library import quiet_stderr
 
@@ -107,7 +110,7 @@ def test_the_same_vectors_give_the_same_files_with_any_threads(
         again = ScannIndex.build(make_vectors(), SETTINGS)
     for name, one in (("a", index), ("b", again)):
         (tmp_path / name).mkdir()
-        write_stored(tmp_path / name, one)
+        write_main(tmp_path / name, one)
     files = sorted(file for file in (tmp_path / "a").rglob("*") if file.is_file())
     assert len(files) == 7
     for file in files:
@@ -149,11 +152,11 @@ def test_plans_leaves_for_the_catalogue_and_a_flat_index_for_too_few_vectors(
     # 2 sqrt(10,000) = 200 leaves, an eighth of them read; 9 dimensions are 5 codes of 2, one cut.
     plan = plan_index(IndexSettings(kind="scann"), num_candidates=10_000, dim=9)
     assert (plan.num_lists, plan.num_probes, plan.factory) == (200, 25, "ScaNN200,AH5x4")
-    built = build_stored(make_vectors(15), IndexSettings(kind="scann"))
+    built = build_main(make_vectors(15), IndexSettings(kind="scann"))
     assert isinstance(built, FaissIndex)
     assert "15 vectors are too few to train an index ScaNN8,AH8x4, which needs 16" in caplog.text
     with pytest.raises(ConfigError, match=r"index\.num_codes .* must divide the 16 dimensions"):
-        build_stored(make_vectors(), IndexSettings(kind="scann", num_codes=5))
+        build_main(make_vectors(), IndexSettings(kind="scann", num_codes=5))
 
 
 def test_a_searcher_of_other_vectors_is_refused(index: ScannIndex) -> None:
@@ -162,8 +165,8 @@ def test_a_searcher_of_other_vectors_is_refused(index: ScannIndex) -> None:
 
 
 def test_a_read_index_gives_the_same_hits(index: ScannIndex, tmp_path: Path) -> None:
-    write_stored(tmp_path, index)
-    again = read_stored(tmp_path, make_vectors(), SETTINGS)
+    write_main(tmp_path, index)
+    again = read_main(tmp_path, make_vectors(), SETTINGS)
     queries = make_vectors(20, seed=8)
     assert np.array_equal(
         again.search(queries, 9).candidate_rows, index.search(queries, 9).candidate_rows
@@ -173,7 +176,7 @@ def test_a_read_index_gives_the_same_hits(index: ScannIndex, tmp_path: Path) -> 
 
 
 def test_damaged_files_are_refused_or_lose_recall_alone(index: ScannIndex, tmp_path: Path) -> None:
-    write_stored(tmp_path, index)
+    write_main(tmp_path, index)
     rng = np.random.default_rng(0)
     files = sorted((tmp_path / "index.scann").iterdir())
     assert len(files) == 6
@@ -183,14 +186,14 @@ def test_damaged_files_are_refused_or_lose_recall_alone(index: ScannIndex, tmp_p
         for cut in (0, len(whole) // 2, len(whole) - 1):
             path.write_bytes(whole[:cut])
             with pytest.raises(FormatError, match=r"index\.scann is damaged"):
-                read_stored(tmp_path, make_vectors(), SETTINGS)
+                read_main(tmp_path, make_vectors(), SETTINGS)
         for _ in range(5):
             damaged = bytearray(whole)
             for place in rng.integers(0, len(whole), 3):
                 damaged[place] = rng.integers(256)
             path.write_bytes(damaged)
             try:
-                read = read_stored(tmp_path, make_vectors(), SETTINGS)
+                read = read_main(tmp_path, make_vectors(), SETTINGS)
             except FormatError:
                 refused += 1
                 continue
@@ -204,14 +207,14 @@ def test_damaged_files_are_refused_or_lose_recall_alone(index: ScannIndex, tmp_p
 def test_files_of_another_catalogue_or_lacking_are_refused(
     index: ScannIndex, tmp_path: Path
 ) -> None:
-    write_stored(tmp_path, index)
+    write_main(tmp_path, index)
     with pytest.raises(FormatError, match="holds 2000 vectors, the item vectors are 1999"):
-        read_stored(tmp_path, make_vectors(1999), SETTINGS)
+        read_main(tmp_path, make_vectors(1999), SETTINGS)
     with pytest.raises(FormatError, match="no ScaNN index of vectors of width 17"):
-        read_stored(tmp_path, make_vectors(2000, 17), SETTINGS)
+        read_main(tmp_path, make_vectors(2000, 17), SETTINGS)
     (tmp_path / "index.scann" / "ah_codebook.pb").unlink()
     with pytest.raises(MissingFileError, match=r"ah_codebook\.pb does not exist"):
-        read_stored(tmp_path, make_vectors(), SETTINGS)
+        read_main(tmp_path, make_vectors(), SETTINGS)
 
 
 def test_without_the_package_one_sentence_names_the_extra(
@@ -219,16 +222,16 @@ def test_without_the_package_one_sentence_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "scann", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'recsys-retrieval\[scann\]'"):
-        build_stored(make_vectors(), SETTINGS)
+        build_main(make_vectors(), SETTINGS)
 
 
 def test_a_stored_index_without_the_package_names_the_extra(
     index: ScannIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_stored(tmp_path, index)
+    write_main(tmp_path, index)
     monkeypatch.setitem(sys.modules, "scann", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'recsys-retrieval\[scann\]'"):
-        read_stored(tmp_path, make_vectors(), SETTINGS)
+        read_main(tmp_path, make_vectors(), SETTINGS)
 
 
 def test_lines_that_the_library_logs_are_dropped_and_others_kept(
@@ -238,3 +241,22 @@ def test_lines_that_the_library_logs_are_dropped_and_others_kept(
         os.write(2, b"I0000 00:00:1796085336.056287 1233 partitioner.cc:72] Size of sample\n")
         os.write(2, b"a line of somebody else\n")
     assert capfd.readouterr().err == "a line of somebody else\n"
+
+
+def test_changes_beside_it_are_searched_with_it_and_folded_into_a_new_one(
+    index: ScannIndex,
+) -> None:
+    rows, vectors = np.array([3, 5, 2000]), 3 * make_vectors(3, seed=10)
+    changed = ChangedIndex(
+        index.with_dial(num_probes=20, overfetch=40),
+        Changes(rows, vectors, np.array([7, 8]), 2001),
+    )
+    queries = np.concatenate([vectors, make_vectors()[[7, 8]], make_vectors(50, seed=11)])
+    found, exact = changed.search(queries, 10), changed.exact.search(queries, 10)
+    assert np.array_equal(found.candidate_rows, exact.candidate_rows)
+    assert [rows[0] for rows, _ in found][:3] == [3, 5, 2000]
+    assert not np.isin(found.candidate_rows, [7, 8]).any()
+    folded = fold(changed, retrain=False)
+    assert isinstance(folded, ScannIndex)
+    assert folded.num_candidates == 2001
+    assert np.array_equal(folded.vectors[rows], vectors)
