@@ -5,7 +5,7 @@ from pathlib import Path
 
 from recsys.bundle import Bundle, NewParts, inherited_provenance, only_withdrawn, write_version
 from recsys.foundations import DataError
-from recsys.index import ChangedIndex, Changes, FaissIndex, MeasuredRecall, StoredIndex, fold
+from recsys.index import ChangedIndex, Changes, MainIndex, MeasuredRecall, StoredIndex, fold
 from recsys.updates.noted import NO_COUNTS, noted_changes, noted_recall
 from recsys.updates.recall import RecallMeter, RecallSettings
 
@@ -70,7 +70,7 @@ def compact_bundle(bundle: Bundle, path: Path, *, recall: RecallSettings) -> Com
     return Compacted(path, retrained, measured, kept)
 
 
-def _hiding(bundle: Bundle, index: FaissIndex) -> StoredIndex:
+def _hiding(bundle: Bundle, index: MainIndex) -> StoredIndex:
     """Give an index that never gives what is withdrawn."""
     changes = only_withdrawn(bundle)
     return index if changes is None else ChangedIndex(index, changes)
