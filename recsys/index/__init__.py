@@ -11,6 +11,7 @@ from recsys.index.changes_saved import (
 from recsys.index.dial import find_setting
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
+from recsys.index.families import index_bytes
 from recsys.index.fold import fold, withdrawal_alone
 from recsys.index.fold_recall import MeasuredRecall, measure_recall, needs_retraining
 from recsys.index.hits import Hits, Index
@@ -18,14 +19,16 @@ from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_wi
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
-from recsys.index.settings import IndexSettings
+from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 from recsys.index.stored_index import ExactSearch, StoredIndex, Vectors
 from recsys.index.tuning import tune_index
 from recsys.index.tuning_result import Trial, Tuning, TuningTarget
 
 __all__ = [
     "CHANGES_FILES",
+    "GRAPH_KINDS",
     "LARGEST_ALPHA",
+    "LIST_KINDS",
     "ChangedExactIndex",
     "ChangedIndex",
     "ChangedVectors",
@@ -50,6 +53,7 @@ __all__ = [
     "check_alpha",
     "find_setting",
     "fold",
+    "index_bytes",
     "measure_recall",
     "needs_retraining",
     "plan_index",

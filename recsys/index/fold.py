@@ -15,6 +15,7 @@ from recsys.index.build_inner import build_inner
 from recsys.index.changed_index import ChangedIndex
 from recsys.index.changes import Changes
 from recsys.index.faiss_index import FaissIndex
+from recsys.index.mapped import share_vectors
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
 _faiss: Any = faiss  # its type stubs lack some of the names it has
@@ -67,7 +68,7 @@ def _with_changes(index: ChangedIndex, vectors: NDArray[np.float32]) -> Any:
         return build_inner(vectors, IndexSettings(kind="flat"))
     if kind in GRAPH_KINDS and replaces:
         return build_inner(vectors, settings)
-    # Not `clone_index`: of an index that is mapped it would give one that cannot be changed.
+    # Not `clone_index`: of an index that is mapped it gives one that cannot be changed.
     inner = faiss.deserialize_index(faiss.serialize_index(index.main.inner))
     changed = np.ascontiguousarray(index.changes.vectors)
     if kind in LIST_KINDS:
@@ -76,6 +77,7 @@ def _with_changes(index: ChangedIndex, vectors: NDArray[np.float32]) -> Any:
         inner.add_with_ids(changed, rows)
         return inner
     _grow_graph(inner, changed, one_thread=settings.reproducible)
+    share_vectors(inner, vectors)
     return inner
 
 

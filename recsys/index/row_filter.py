@@ -101,6 +101,33 @@ class RowFilter:
             kept &= _contains(self.allowed_rows, rows)
         return kept
 
+    def excluded_among(
+        self, queries: NDArray[np.int64], candidates: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Tell which candidates their query excludes.
+
+        Args:
+            queries: [B'], positions in the batch, rising.
+            candidates: [B', F], from -1, below C, never falling in a line; of -1 the answer means
+                nothing.
+
+        Returns:
+            [B', F].
+        """
+        all_of_them = len(queries) == len(self.exclude)
+        lists = self.exclude if all_of_them else self.exclude.take(queries)
+        rows = lists.rows.astype(np.int64)
+        wanted = (lists.owners() * self._num_candidates + rows)[rows < self._num_candidates]
+        starts = np.arange(len(queries)) * self._num_candidates
+        keys = (candidates + starts[:, None]).ravel()  # never falling
+        wanted.sort()  # neighbours are found faster
+        places = np.searchsorted(keys, wanted)
+        inside = places < len(keys)
+        places, wanted = places[inside], wanted[inside]
+        excluded = np.zeros(candidates.shape, np.bool_)
+        excluded.ravel()[places[keys[places] == wanted]] = True
+        return excluded
+
     def allowed_pairs(self, lists: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the pairs of B allowed lists that are not excluded, by query, then row.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.index.row_filter import RowFilter
+from recsys.index.scoring import take_rows
 
 PADDED_TO = 16  # rows of a block's scores
 _SCORES_AT_ONCE = 1 << 21  # 8 MiB
@@ -67,7 +68,7 @@ def scored_blocks(
             rows, chosen = np.arange(start, stop), vectors[start:stop]
         else:
             rows = allowed[start:stop]
-            chosen = np.take(vectors, rows, axis=0, out=gathered[: len(rows)], mode="clip")
+            chosen = take_rows(vectors, rows, gathered[: len(rows)])
         scores = buffer[: _padded(len(rows))]
         np.matmul(chosen, flat.T, out=scores[: len(rows)])
         scores[len(rows) :] = -np.inf
