@@ -97,11 +97,13 @@ class NewParts:
 
     Attributes:
         index: Another main index, over all vectors of the other bundle; None: that of it.
+        vectors: The file of these vectors, where it was written already; it is shared.
         changes: Since the main index was built; None: none.
         items: Other items; None: those of the other bundle.
     """
 
     index: MainIndex | None = None
+    vectors: Path | None = None
     changes: Changes | None = None
     items: Entities | None = None
 
@@ -199,7 +201,9 @@ def write_version(
         if parts.index is not None:
             config["index"] = parts.index.settings.to_json()
             write_main(folder, parts.index)
-            if new_vectors:
+            if new_vectors and parts.vectors is not None:
+                _link(parts.vectors, folder / "item_vectors.npy")
+            elif new_vectors:
                 write_vectors(folder / "item_vectors.npy", parts.index.vectors)
         if parts.changes is not None:
             write_changes(folder, parts.changes)

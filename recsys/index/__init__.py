@@ -6,7 +6,6 @@ from recsys.index.changes import Changes
 from recsys.index.changes_saved import (
     CHANGES_FILES,
     read_changes,
-    write_changed_vectors,
     write_changes,
 )
 from recsys.index.dial import find_setting
@@ -79,7 +78,6 @@ __all__ = [
     "search_with_bonus",
     "tune_index",
     "withdrawal_alone",
-    "write_changed_vectors",
     "write_changes",
     "write_index",
     "write_main",

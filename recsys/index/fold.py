@@ -16,6 +16,7 @@ from recsys.index.changed_index import ChangedIndex
 from recsys.index.changes import Changes
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.main_index import MainIndex, build_main
+from recsys.index.mapped import share_vectors
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
 _faiss: Any = faiss  # its type stubs lack some of the names it has
@@ -77,6 +78,7 @@ def _with_changes(index: ChangedIndex, main: FaissIndex, vectors: NDArray[np.flo
         inner.add_with_ids(changed, rows)
         return inner
     _grow_graph(inner, changed, one_thread=settings.reproducible)
+    share_vectors(inner, vectors)
     return inner
 
 

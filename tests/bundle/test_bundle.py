@@ -154,9 +154,8 @@ def test_another_version_is_refused_by_number(make_bundle: MakeBundle, version: 
     manifest = json.loads(path.read_text())
     assert manifest["format_version"] == 3
     path.write_text(json.dumps(manifest | {"format_version": version}))
-    with pytest.raises(
-        FormatError, match=f"format version {version}; this release reads 3 and 4: train"
-    ):
+    words = f"format version {version}; this release reads 3 and 4: train"
+    with pytest.raises(FormatError, match=words):
         read_bundle(path.parent)
 
 

@@ -1,5 +1,6 @@
 """Changes folded into the main index: what is kept, what is trained anew, the recall of both."""
 
+from pathlib import Path
 from typing import Any
 
 import faiss
@@ -17,6 +18,10 @@ from recsys.index import (
     fold,
     measure_recall,
     needs_retraining,
+    read_index,
+    read_vectors,
+    write_index,
+    write_vectors,
 )
 
 NOTHING = np.zeros(0, np.int64)
@@ -131,6 +136,24 @@ def test_vectors_that_were_written_already_are_not_copied() -> None:
     assert fold(changed, retrain=False, vectors=vectors).vectors is vectors
     with pytest.raises(ShapeError, match=r"`vectors` must have shape \[950, 16\]"):
         fold(changed, retrain=False, vectors=vectors[:-1])
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("replaced", [0, 30])
+def test_an_index_that_was_read_folds_as_the_one_that_was_written(
+    kind: str, replaced: int, tmp_path: Path
+) -> None:
+    changed = make_changed(ALL[kind], replaced=replaced)
+    assert isinstance(changed.main, FaissIndex)
+    write_index(tmp_path / "index.faiss", changed.main)
+    write_vectors(tmp_path / "vectors.npy", changed.main.vectors)
+    content = (tmp_path / "index.faiss").read_bytes()
+    main = read_index(tmp_path / "index.faiss", read_vectors(tmp_path / "vectors.npy"), ALL[kind])
+    queries = make_vectors(50, seed=2)
+    found = fold(ChangedIndex(main, changed.changes), retrain=False).search(queries, 10)
+    wanted = fold(changed, retrain=False).search(queries, 10)
+    assert found.candidate_rows.tolist() == wanted.candidate_rows.tolist()
+    assert (tmp_path / "index.faiss").read_bytes() == content
 
 
 def test_few_vectors_that_are_flat_stay_so_until_trained_anew() -> None:
