@@ -1,6 +1,7 @@
 """Indexes over candidate vectors: exact search, FAISS, and the saved form."""
 
 from recsys.index.dial import find_setting
+from recsys.index.estimate import BuildEstimate, check_memory, estimate_build, estimate_kinds
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.families import index_bytes
@@ -17,6 +18,7 @@ __all__ = [
     "GRAPH_KINDS",
     "LARGEST_ALPHA",
     "LIST_KINDS",
+    "BuildEstimate",
     "ExactIndex",
     "FaissIndex",
     "Hits",
@@ -31,6 +33,9 @@ __all__ = [
     "Tuning",
     "TuningTarget",
     "check_alpha",
+    "check_memory",
+    "estimate_build",
+    "estimate_kinds",
     "find_setting",
     "index_bytes",
     "plan_index",
