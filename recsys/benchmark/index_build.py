@@ -23,7 +23,14 @@ from recsys.index import IndexSettings
 
 
 def measure_index_build(
-    *, num_items: int, dim: int, kind: str, k: int, num_queries: int, seed: int
+    *,
+    num_items: int,
+    dim: int,
+    kind: str,
+    num_lists: int | None,
+    k: int,
+    num_queries: int,
+    seed: int,
 ) -> BenchmarkResult:
     """Build an index once in a fresh process, and look up in it from another.
 
@@ -33,11 +40,12 @@ def measure_index_build(
         num_items: C; 4 D bytes each in the folder, and as many again at most for the index.
         dim: D.
         kind: Of the index, with the settings it comes with.
+        num_lists: As in those settings.
         k: Results of a lookup.
         num_queries: Lookups, one at a time, with one thread.
         seed: Of the vectors.
     """
-    threads, settings = torch.get_num_threads(), IndexSettings(kind=kind)
+    threads, settings = torch.get_num_threads(), IndexSettings(kind=kind, num_lists=num_lists)
     with TemporaryDirectory(prefix="recsys-benchmark-") as name:
         folder = Path(name)
         write_catalogue(folder, num_items=num_items, num_queries=num_queries, dim=dim, seed=seed)
@@ -54,6 +62,7 @@ def measure_index_build(
             "num_items": num_items,
             "dim": dim,
             "kind": kind,
+            "num_lists": num_lists,
             "threads": threads,
             "peak_mb": round(built.peak_bytes / 1e6),
             "own_mb": round(built.own_bytes / 1e6),

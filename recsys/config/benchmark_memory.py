@@ -70,7 +70,7 @@ def _search(config: BenchmarkConfig) -> Iterator[_Need]:
 def _index_build(config: BenchmarkConfig) -> Iterator[_Need]:
     """Give the index, beside the vectors, which are mapped."""
     build = config.index_build
-    settings = IndexSettings(kind=build.kind)
+    settings = IndexSettings(kind=build.kind, num_lists=build.num_lists)
     plan = plan_index(settings, num_candidates=build.num_items, dim=build.dim, quiet=True)
     needed = index_bytes(plan, settings, build.num_items, build.dim)
     yield "index_build.num_items", build.num_items, 0 if plan.kind == "flat" else needed

@@ -1,5 +1,6 @@
 """The bridge from settings to an index: built as set, or tuned on the users of validation."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,10 +12,21 @@ from numpy.typing import NDArray
 from recsys.config.schema_training import AutoIndexConfig, IndexConfig
 from recsys.data import PreparedDataset
 from recsys.evaluation import build_queries, embed_queries, print_tuning, write_tuning
-from recsys.foundations import make_numpy_generator
-from recsys.index import IndexSettings, MainIndex, Tuning, TuningTarget, build_main, tune_index
+from recsys.foundations import available_memory, make_numpy_generator
+from recsys.index import (
+    IndexSettings,
+    MainIndex,
+    Tuning,
+    TuningTarget,
+    build_main,
+    check_memory,
+    estimate_build,
+    estimate_kinds,
+    tune_index,
+)
 from recsys.models import TwoTower
 
+log = logging.getLogger(__name__)
 _GRAPH_FROM = 50_000  # candidates from which a graph is worth its build again and again
 
 
@@ -63,13 +75,35 @@ def build_index(
     """
     settings = build_index_settings(config)
     if settings.kind != "auto" or not isinstance(config, AutoIndexConfig):
-        return BuiltIndex(build_main(vectors, settings))
+        return BuiltIndex(_build_named(settings, vectors, config.memory_gb))
     target = TuningTarget(**_those_of(TuningTarget, config))
     small = len(vectors) < target.exact_below
     queries = np.zeros((0, vectors.shape[1]), np.float32) if small else ask(target.num_queries)
+    for estimate in estimate_kinds(vectors, settings, target.memory_gb) if not small else ():
+        log.info("index=auto may build: %s", estimate)
     index, tuning = tune_index(vectors, queries, settings, target, seed=seed)
     print_tuning(tuning)
     return BuiltIndex(index, tuning, tuple(write_tuning(tuning, folder)))
+
+
+def _build_named(
+    settings: IndexSettings, vectors: NDArray[np.float32], memory_gb: float | None
+) -> MainIndex:
+    """Build the index that is named, after saying what that will take.
+
+    Raises:
+        ConfigError: It does not stay within `memory_gb`.
+    """
+    check_memory(settings, len(vectors), vectors.shape[1], memory_gb)
+    estimate, free = estimate_build(vectors, settings), available_memory()
+    log.info("%s", estimate)
+    if estimate.peak_bytes > free:
+        log.warning(
+            "building it may need %.3g GB beside the vectors, of which %.3g GB are free",
+            estimate.peak_bytes / 1e9,
+            free / 1e9,
+        )
+    return build_main(vectors, settings)
 
 
 def queries_of_validation(

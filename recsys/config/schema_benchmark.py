@@ -136,6 +136,7 @@ class IndexBuildBenchmarkConfig:
     num_items: int = MISSING
     dim: int = MISSING
     kind: str = MISSING
+    num_lists: int | None = MISSING
     k: int = MISSING
     num_queries: int = MISSING
 
@@ -143,6 +144,8 @@ class IndexBuildBenchmarkConfig:
         """Check the ranges."""
         for key in ("num_items", "dim", "k", "num_queries"):
             at_least(f"index_build.{key}", getattr(self, key), 1)
+        if self.num_lists is not None:
+            at_least("index_build.num_lists", self.num_lists, 1)
         one_of("index_build.kind", self.kind, ("flat", *GRAPH_KINDS, *LIST_KINDS))
 
 

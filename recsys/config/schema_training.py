@@ -78,9 +78,12 @@ class IndexConfig:
     overfetch: int = MISSING
     factory: str = MISSING
     reproducible: bool = MISSING
+    memory_gb: float | None = MISSING  # of the index and the vectors together; null: any
 
     def __post_init__(self) -> None:
         """Check the ranges."""
+        if self.memory_gb is not None and not self.memory_gb > 0:
+            raise ConfigError(f"index.memory_gb must be above 0, got {self.memory_gb}.")
         if self.kind == "auto" and not isinstance(self, AutoIndexConfig):
             raise ConfigError("index.kind=auto needs the settings of its own choice: index=auto.")
         IndexSettings(**{one.name: getattr(self, one.name) for one in fields(IndexSettings)})
@@ -94,7 +97,6 @@ class AutoIndexConfig(IndexConfig):
 
     target_recall: float = MISSING
     target_k: int = MISSING
-    memory_gb: float | None = MISSING
     queries_at_once: int = MISSING
     exact_below: int = MISSING
     num_queries: int = MISSING

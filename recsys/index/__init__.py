@@ -9,6 +9,7 @@ from recsys.index.changes_saved import (
     write_changes,
 )
 from recsys.index.dial import find_setting
+from recsys.index.estimate import BuildEstimate, check_memory, estimate_build, estimate_kinds
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.families import index_bytes
@@ -39,6 +40,7 @@ __all__ = [
     "INDEX_FORMS",
     "LARGEST_ALPHA",
     "LIST_KINDS",
+    "BuildEstimate",
     "ChangedExactIndex",
     "ChangedIndex",
     "ChangedVectors",
@@ -64,7 +66,10 @@ __all__ = [
     "Vectors",
     "build_main",
     "check_alpha",
+    "check_memory",
     "check_scann",
+    "estimate_build",
+    "estimate_kinds",
     "find_setting",
     "fold",
     "index_bytes",

@@ -44,7 +44,9 @@ def test_the_result_names_sizes_and_steps(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(
         "recsys.benchmark.index_build.run_in_fresh_process", lambda job, keep_memory: job()
     )
-    result = measure_index_build(num_items=500, dim=4, kind="flat", k=5, num_queries=7, seed=0)
+    result = measure_index_build(
+        num_items=500, dim=4, kind="flat", num_lists=None, k=5, num_queries=7, seed=0
+    )
     assert list(result.measurements) == ["build", "write", "load", "lookup, one alone"]
     # a header of 37 bytes, a length of 8, and the vectors; 8 kB are 0 MB
     assert (result.settings["num_items"], result.settings["index_mb"]) == (500, 0)
