@@ -18,8 +18,8 @@ ID, VECTOR, COUNT = "item_id", "vector", "training_count"
 
 
 def candidate_rows(bundle: Bundle) -> NDArray[np.int64]:
-    """Give the rows of the items that lookups may give: [N], rising."""
-    return np.arange(bundle.index.num_candidates)
+    """Give the rows of the items that lookups may give, added ones too: [N], rising."""
+    return bundle.live_rows
 
 
 def vectors_of(bundle: Bundle, rows: NDArray[np.int64]) -> NDArray[np.float32]:
