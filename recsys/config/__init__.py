@@ -5,6 +5,7 @@ from recsys.config.load import compose_config, load, register_schemas
 from recsys.config.schema_baselines import BaselinesConfig
 from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.config.schema_diagnosis import DiagnoseConfig
+from recsys.config.schema_export import ExportConfig
 from recsys.config.schema_stages import (
     CompactConfig,
     EvaluateConfig,
@@ -25,6 +26,7 @@ __all__ = [
     "DiagnoseConfig",
     "EvaluateConfig",
     "ExplainConfig",
+    "ExportConfig",
     "NeighboursConfig",
     "PrepareConfig",
     "RecommendConfig",
