@@ -1,0 +1,261 @@
+"""The towers as ONNX against the towers themselves, family by family."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from recsys.bundle import Bundle
+from recsys.data import NO_TIME, Entities, FeatureSchema, FeatureSpec, FeatureTable, Vocabulary
+from recsys.export.onnx_files import write_onnx
+from recsys.foundations import Ragged
+from recsys.index import FaissIndex, IndexSettings
+from recsys.models import (
+    ModelSpec,
+    QueryInputs,
+    build_two_tower,
+    encode_candidates,
+    encode_queries,
+)
+from recsys.models.tower_spec import ItemTowerSpec, UserTowerSpec
+
+USERS, ITEMS = 40, 60
+KINDS = FeatureSchema(
+    (
+        FeatureSpec(name="colour", kind="categorical", size=4, values=("red", "green", "blue")),
+        FeatureSpec(name="tags", kind="multi", size=6, values=("a", "b", "c", "d", "e")),
+        FeatureSpec(name="price", kind="numeric", size=1, mean=3.0, scale=2.0),
+        FeatureSpec(name="age", kind="bucket", size=5, edges=(1.0, 2.0, 3.0)),
+        FeatureSpec(name="title", kind="text", size=32),
+        FeatureSpec(name="photo", kind="vector", size=7),
+    )
+)
+NO_FEATURES = FeatureSchema()
+
+
+def make_features(schema: FeatureSchema, num_rows: int, seed: int) -> FeatureTable:
+    """Make rows of features, of which about a quarter is missing."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {}
+    for spec in schema:
+        missing = rng.random(num_rows) < 0.25
+        if spec.kind in ("multi", "text"):
+            lengths = np.where(missing, 0, rng.integers(0, 4, num_rows))
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            values = rng.integers(0, spec.size, offsets[-1]).astype(np.int32)
+            columns[spec.name] = Ragged(offsets, values)
+        elif spec.kind == "numeric":
+            numbers = rng.normal(size=num_rows).astype(np.float32)
+            columns[spec.name] = np.where(missing, np.float32("nan"), numbers)
+        elif spec.kind == "vector":
+            numbers = rng.normal(size=(num_rows, spec.size)).astype(np.float32)
+            columns[spec.name] = np.where(missing[:, None], np.float32(0), numbers)
+        else:
+            codes = rng.integers(1, spec.size, num_rows).astype(np.int32)
+            columns[spec.name] = np.where(missing, np.int32(0), codes)
+    return FeatureTable(schema, columns, num_rows)
+
+
+def make_queries(
+    schema: FeatureSchema, context: FeatureSchema, num_rows: int, width: int, seed: int
+) -> QueryInputs:
+    """Make queries: users unknown and known, histories with gaps, repeats and without an item."""
+    rng = np.random.default_rng(seed)
+    histories = rng.integers(-1, ITEMS, (num_rows, width))
+    histories[np.arange(width) >= rng.integers(0, width + 1, num_rows)[:, None]] = -1
+    times = 10**15 - np.cumsum(rng.integers(0, 10**9, histories.shape) ** 2 // 10**6, axis=1)
+    times = np.where((histories < 0) | (rng.random(histories.shape) < 0.2), NO_TIME, times)
+    return QueryInputs(
+        rng.integers(-1, USERS + 3, num_rows),
+        histories,
+        make_features(schema, num_rows, seed + 1),
+        make_features(context, num_rows, seed + 2),
+        times,
+    )
+
+
+def make_bundle(
+    spec: ModelSpec, schema: FeatureSchema = NO_FEATURES, context: FeatureSchema = NO_FEATURES
+) -> Bundle:
+    """Make a bundle of towers with random values; ten of the items never occur in training."""
+    torch.manual_seed(0)
+    counts = np.where(np.arange(ITEMS) % 6 == 5, 0, 1 + np.arange(ITEMS))
+    features = make_features(schema, ITEMS, 1)
+    model = build_two_tower(
+        spec,
+        num_users=USERS,
+        num_items=ITEMS,
+        user_schema=schema,
+        item_schema=schema,
+        context_schema=context,
+        item_counts=counts,
+        item_features=features,
+    ).eval()
+    with torch.no_grad():
+        for values in model.parameters():  # nothing stays at 0, where it could not be told apart
+            values.add_(torch.randn(values.shape) * 0.3)
+    if model.ridge is not None:
+        model.ridge.set_item_factors(torch.randn(ITEMS, spec.ridge_dim) * 0.4)
+    vectors = encode_candidates(model, features, ITEMS)
+    user_ids, item_ids = (
+        Vocabulary.from_ids([f"{who}{n}" for n in range(count)])
+        for who, count in (("u", USERS), ("i", ITEMS))
+    )
+    return Bundle(
+        path=Path("bundle"),
+        manifest={"bundle_id": "b", "config": {}, "scores": {}, "dataset_fingerprint": "d"},
+        model=model,
+        users=Entities(user_ids, np.ones(USERS, np.int64), make_features(schema, USERS, 2), None),
+        items=Entities(item_ids, counts, features, None),
+        num_users=USERS,
+        num_items=ITEMS,
+        context_schema=context,
+        histories=Ragged(np.zeros(USERS + 1, np.int64), np.zeros(0, np.int64)),
+        history_times=None,
+        item_vectors=vectors,
+        index=FaissIndex.build(vectors, IndexSettings()),
+        exclude_seen=True,
+        clock="time",
+    )
+
+
+def padded(column: Any) -> NDArray[Any]:
+    """Lay a column out as a graph takes it."""
+    if not isinstance(column, Ragged):
+        return column.astype(np.int64) if column.dtype == np.int32 else column
+    block = np.full((len(column), max(1, int(column.lengths.max(initial=0)))), -1, np.int64)
+    for row in range(len(column)):
+        values = column.rows[column.offsets[row] : column.offsets[row + 1]]
+        block[row, : len(values)] = values
+    return block
+
+
+class Graphs:
+    """Both graphs in onnxruntime."""
+
+    def __init__(self, folder: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        self.users, self.items = (
+            onnxruntime.InferenceSession(folder / f"{who}_tower.onnx", options)
+            for who in ("user", "item")
+        )
+
+    def embed_users(self, queries: QueryInputs) -> NDArray[np.float32]:
+        fed = {f"user.{name}": padded(c) for name, c in queries.features.columns.items()}
+        fed |= {f"context.{name}": padded(c) for name, c in queries.context.columns.items()}
+        fed |= {"user_row": queries.user_rows, "history": queries.histories}
+        return _run(self.users, fed | {"history_times": queries.times})
+
+    def embed_items(self, rows: NDArray[np.int64], table: FeatureTable) -> NDArray[np.float32]:
+        fed = {f"item.{name}": padded(c) for name, c in table.columns.items()}
+        return _run(self.items, fed | {"item_row": rows})
+
+
+def _run(session: onnxruntime.InferenceSession, fed: dict[str, Any]) -> NDArray[np.float32]:
+    wanted = {entry.name: fed[entry.name] for entry in session.get_inputs()}
+    (vectors,) = session.run(["vectors"], wanted)
+    assert isinstance(vectors, np.ndarray)
+    return vectors
+
+
+def assert_near(got: NDArray[np.float32], wanted: NDArray[np.float32]) -> None:
+    """Assert that no number differs by more than 1e-5 of the largest of its vector."""
+    assert got.shape == wanted.shape
+    assert got.dtype == np.float32
+    scale = np.maximum(np.abs(wanted).max(axis=-1, keepdims=True), 1e-3)
+    assert np.isfinite(got).all()
+    assert (np.abs(got - wanted) / scale).max() <= 1e-5
+
+
+def user(**values: Any) -> UserTowerSpec:
+    """Make the user tower of a family that reads histories of 20 items alone, unless told."""
+    return UserTowerSpec(
+        **{"use_id": False, "features": (), "context": (), "history_length": 20} | values
+    )
+
+
+NO_ITEM_FEATURES = ItemTowerSpec(features=())
+FAMILIES: dict[str, ModelSpec] = {
+    name: ModelSpec(**{"embedding_dim": 16, "init_std": 0.3} | values)  # type: ignore[arg-type]
+    for name, values in {
+        "two_tower": {"user_tower": UserTowerSpec(history_length=20)},
+        "ids": {
+            "user_tower": user(use_id=True, history="none", hidden=(12,)),
+            "item_tower": ItemTowerSpec(features=(), hidden=(12,)),
+        },
+        "factorization": {
+            "item_bias": True,
+            "user_tower": user(use_id=True, history="none"),
+            "item_tower": NO_ITEM_FEATURES,
+        },
+        "features": {
+            "normalize": True,
+            "user_tower": user(history="mean", history_table="tower"),
+            "item_tower": ItemTowerSpec(use_id=False),
+        },
+        "history": {"user_tower": user(), "item_tower": NO_ITEM_FEATURES},
+        "profile": {
+            "item_bias": True,
+            "ridge_dim": 16,
+            "user_tower": user(decay=1.0, exponent=0.75),
+            "item_tower": NO_ITEM_FEATURES,
+        },
+        "transformer": {
+            "item_bias": True,
+            "ridge_dim": 16,
+            "user_tower": user(
+                features=None,
+                history="transformer",
+                history_table="shared",
+                time_gaps=True,
+                num_layers=2,
+            ),
+        },
+        "absolute positions": {
+            "user_tower": user(history="transformer", positions="absolute"),
+            "item_tower": NO_ITEM_FEATURES,
+        },
+        "gru": {"user_tower": user(history="gru", time_gaps=True, num_layers=2)},
+        "attention": {"user_tower": user(history="attention"), "item_tower": NO_ITEM_FEATURES},
+        "interests": {
+            "item_bias": True,
+            "ridge_dim": 16,
+            "user_tower": user(
+                use_id=True, features=None, history="attention", num_interests=3, exponent=1.0
+            ),
+        },
+        "gate": {"user_tower": user(gate_dim=4), "item_tower": NO_ITEM_FEATURES},
+        "concat": {
+            "user_tower": UserTowerSpec(
+                history_length=20, combine="concat", norm="batch_norm", hidden=(12,)
+            ),
+            "item_tower": ItemTowerSpec(combine="concat", norm="layer_norm", hidden=(12,)),
+        },
+    }.items()
+}
+QUICK = ("two_tower", "transformer")
+marked = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES
+]
+
+
+@pytest.mark.parametrize("family", marked)
+def test_gives_the_vectors_of_the_towers(family: str, tmp_path: Path) -> None:
+    bundle = make_bundle(FAMILIES[family], KINDS, KINDS)
+    write_onnx(bundle, tmp_path)
+    graphs = Graphs(tmp_path)
+    for batch, width in ((1, 1), (7, 5), (512, 20), (7, 33)):
+        queries = make_queries(KINDS, KINDS, batch, width, seed=batch + width)
+        assert_near(graphs.embed_users(queries), encode_queries(bundle.model, queries))
+    for batch in (1, 7, 512):
+        rows = np.random.default_rng(batch).integers(-1, ITEMS + 3, batch)
+        table = make_features(KINDS, batch, seed=batch)
+        with torch.no_grad():
+            wanted = bundle.model.embed_candidates(rows, table).numpy()
+        assert_near(graphs.embed_items(rows, table), wanted)
