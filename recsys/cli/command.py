@@ -20,6 +20,7 @@ _STAGES = {
     "index": "give an existing bundle another index, as a new bundle",
     "recommend": "write the top items of many users to Parquet",
     "neighbours": "show the nearest items of items",
+    "export": "write vectors, ids and columns for other engines",
     "explain": "say why items have their scores for a user",
     "serve": "answer lookups over HTTP",
     "baselines": "score popularity, EASE and others under the same report",

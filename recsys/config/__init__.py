@@ -8,6 +8,7 @@ from recsys.config.schema_diagnosis import DiagnoseConfig
 from recsys.config.schema_stages import (
     EvaluateConfig,
     ExplainConfig,
+    ExportConfig,
     NeighboursConfig,
     PrepareConfig,
     RecommendConfig,
@@ -22,6 +23,7 @@ __all__ = [
     "DiagnoseConfig",
     "EvaluateConfig",
     "ExplainConfig",
+    "ExportConfig",
     "NeighboursConfig",
     "PrepareConfig",
     "RecommendConfig",

@@ -7,8 +7,14 @@ import pyarrow as pa
 
 from recsys.bundle import Bundle
 from recsys.config.build_dataset import build_columns, build_format, required_columns
-from recsys.config.schema_stages import ExplainConfig, NeighboursConfig, RecommendConfig
+from recsys.config.schema_stages import (
+    ExplainConfig,
+    ExportConfig,
+    NeighboursConfig,
+    RecommendConfig,
+)
 from recsys.data import read_entities, read_interactions
+from recsys.export import ExportRequest
 from recsys.foundations import MissingFileError
 from recsys.serving import UserRequest
 
@@ -88,3 +94,14 @@ def build_item_ids(config: NeighboursConfig) -> list[str] | pa.ChunkedArray | No
     name = config.columns.item_table_id or columns.item
     table: pa.Table = read_entities(config.items, format=form, id_column=name, what="item").table
     return table["id"]
+
+
+def build_export_request(config: ExportConfig) -> ExportRequest:
+    """Give what is exported, and as what."""
+    return ExportRequest(
+        form=config.form,
+        name=config.name,
+        columns=None if config.columns is None else tuple(config.columns),
+        users=config.users,
+        file_mb=config.file_mb,
+    )

@@ -22,6 +22,7 @@ STAGES = {
     "neighbours": schema_stages.NeighboursConfig,
     "explain": schema_stages.ExplainConfig,
     "index": schema_stages.ReindexConfig,
+    "export": schema_stages.ExportConfig,
     "serve": schema_stages.ServeConfig,
     "baselines": schema_baselines.BaselinesConfig,
     "diagnose": schema_diagnosis.DiagnoseConfig,

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import alpha, at_least, one_of, parquet_file, threads
+from recsys.config.ranges import alpha, at_least, one_of, parquet_file, threads, within
 from recsys.config.schema_data import (
     PATH,
     PATH_OR_ID,
@@ -46,7 +46,8 @@ from recsys.config.schema_training import (
     TrainerConfig,
     check_ks,
 )
-from recsys.foundations import ConfigError
+from recsys.export import FORMS, MOST_FILE_MB, check_name, forms_of
+from recsys.foundations import ArgumentError, ConfigError
 
 
 @dataclass(kw_only=True)
@@ -311,6 +312,29 @@ class ReindexConfig(StageConfig):
     bundle: str = field(default=MISSING, metadata=PATH)
     index: IndexConfig = MISSING
     dataset_dir: str | None = field(default=MISSING, metadata=PATH)
+
+
+@dataclass(kw_only=True)
+class ExportConfig(StageConfig):
+    """Write a bundle's vectors as other engines load them."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    form: str = MISSING
+    name: str = MISSING  # of the collection or index in the engine
+    columns: list[str] | None = MISSING  # null: all that the bundle keeps
+    users: bool = MISSING  # their vectors too
+    file_mb: int = MISSING  # files sent as one request stay below
+
+    def __post_init__(self) -> None:
+        """Check the ranges, and that the engines take the name."""
+        super().__post_init__()
+        one_of("form", self.form, [*FORMS, "all"])
+        within("file_mb", self.file_mb, 1, MOST_FILE_MB)
+        for form in forms_of(self.form):
+            try:
+                check_name(form, self.name)
+            except ArgumentError as error:
+                raise ConfigError(str(error).replace("`name`", "name")) from error
 
 
 @dataclass(kw_only=True)

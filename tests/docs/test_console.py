@@ -26,6 +26,7 @@ SLOW_PAGES = (
     "diagnose",
     "estimators",
     "evaluation",
+    "export",
     "serving",
     "towers",
     "tracking",
