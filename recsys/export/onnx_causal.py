@@ -4,7 +4,7 @@ Dimensions: B histories of L entries, H heads, D embedding width.
 """
 
 import math
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from recsys.data import NO_TIME
 from recsys.export.onnx_history import oldest_first
 from recsys.models.causal_gru import CausalGru
 from recsys.models.causal_history import CausalHistory
-from recsys.models.causal_transformer import CausalTransformer
+from recsys.models.causal_transformer import CausalTransformer, DistanceBias
 from recsys.models.distance_buckets import distance_buckets
 
 _SECOND = 1_000_000  # µs
@@ -94,7 +94,7 @@ class PaddedTransformer(nn.Module):
         self.network, self.length = network, length
         buckets = distance_buckets(torch.arange(length))
         for number, layer in enumerate(network.layers):
-            distance = layer.distance
+            distance = cast(DistanceBias | None, layer.distance)
             bias = None if distance is None else distance.values.detach()[:, buckets]
             self.register_buffer(f"bias_{number}", bias)  # [H, length]
 
@@ -113,7 +113,7 @@ class PaddedTransformer(nn.Module):
         return cast(Tensor, self.network.norm(states))
 
 
-def _layer(layer: nn.Module, states: Tensor, bias: Tensor) -> Tensor:
+def _layer(layer: Any, states: Tensor, bias: Tensor) -> Tensor:
     """Apply one layer of a `CausalTransformer` to [B, L, D]."""
     mixed = layer.attention_in(layer.attention_norm(states))  # [B, L, 3 D]
     parts = mixed.unflatten(2, (3, layer.num_heads, -1)).permute(2, 0, 3, 1, 4)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -15,9 +14,11 @@ from torch import Tensor, nn
 
 from recsys.bundle import Bundle
 from recsys.data import Vocabulary
+from recsys.export.exported_items import ExportedItems
 from recsys.export.onnx_guide import write_guide
 from recsys.export.onnx_inputs import BATCH, TowerInput, item_inputs, user_inputs
 from recsys.export.onnx_towers import ItemGraph, UserGraph
+from recsys.export.request import ExportRequest
 from recsys.foundations import MissingExtraError, atomic_file, atomic_folder
 from recsys.models import inference
 from recsys.models.embeddings import EmbeddingTable
@@ -46,7 +47,6 @@ def write_onnx(
 
     Raises:
         MissingExtraError: The exporter is not installed.
-        ConfigError: There is no graph for a part of the model.
     """
     _check_installed()
     users, items = user_inputs(bundle), item_inputs(bundle)
@@ -65,6 +65,11 @@ def write_onnx(
             num_rows = bundle.num_users if who == "user" else bundle.num_items
             paths.append(_write_rows(folder / f"{who}s.parquet", f"{who}_id", ids, num_rows))
     return paths
+
+
+def write_towers(items: ExportedItems, request: ExportRequest, folder: Path) -> None:  # noqa: ARG001
+    """Write the form `onnx` of an export; see `write_onnx`. The request says nothing of it."""
+    write_onnx(items.bundle, folder)
 
 
 def _check_installed() -> None:
@@ -120,7 +125,7 @@ def _trace(graph: nn.Module, inputs: list[TowerInput]) -> Any:
     ]
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")  # the exporter's own
-        return torch.onnx.export(
+        program = torch.onnx.export(
             graph,
             tuple(map(_example, inputs)),
             dynamo=True,
@@ -130,6 +135,17 @@ def _trace(graph: nn.Module, inputs: list[TowerInput]) -> Any:
             opset_version=OPSET,
             verbose=False,
         )
+    _forget_sizes(program)
+    return program
+
+
+def _forget_sizes(program: Any) -> None:
+    """Leave out what is said of sizes on the way: those of recurrent layers are the example's."""
+    outputs = set(program.model.graph.outputs)
+    for node in program.model.graph:
+        for value in node.outputs:
+            if value not in outputs:
+                value.shape = None
 
 
 def _named(entry: TowerInput) -> list[str]:

@@ -123,7 +123,7 @@ def _features(whose: str, schema: FeatureSchema, names: list[str]) -> list[Tower
 
 
 def _feature(name: str, spec: FeatureSpec, length: str) -> TowerInput:
-    plain = {"column": spec.name, "kind": spec.kind, "rule": _CODE_OF[spec.kind]}
+    plain: dict[str, Any] = {"column": spec.name, "kind": spec.kind, "rule": _CODE_OF[spec.kind]}
     match spec.kind:
         case "categorical" | "multi":
             plain["values"] = list(spec.values)

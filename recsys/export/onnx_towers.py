@@ -3,7 +3,7 @@
 Dimensions: B rows, L entries of a history, M interests, D embedding width, E output width.
 """
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,6 @@ from recsys.export.onnx_features import PaddedFeatures
 from recsys.export.onnx_history import PaddedAttention, PaddedPool
 from recsys.export.onnx_inputs import TowerInput
 from recsys.export.onnx_ridge import PaddedRidge
-from recsys.foundations import ConfigError
 from recsys.models import TwoTower
 from recsys.models.attention_history import AttentionHistory
 from recsys.models.causal_history import CausalHistory
@@ -135,15 +134,12 @@ def _history_table(model: TwoTower) -> Tensor:
     return cast(EmbeddingTable, model.item_tower.ids).weight  # the specification says so
 
 
-def _padded_history(history: Any, table: Tensor) -> nn.Module:
+def _padded_history(
+    history: PooledHistory | AttentionHistory | CausalHistory, table: Tensor
+) -> nn.Module:
     match history:
         case PooledHistory():
             return PaddedPool(history, table)
         case AttentionHistory():
             return PaddedAttention(history, table)
-        case CausalHistory():
-            return PaddedCausal(history, table)
-    raise ConfigError(
-        f"form=onnx has no graph for histories read by {type(history).__name__}; "
-        "recsys serve reads them."
-    )
+    return PaddedCausal(history, table)

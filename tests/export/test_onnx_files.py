@@ -1,18 +1,26 @@
 """The towers as ONNX against the towers themselves, family by family."""
 
+import functools
+import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recsys.bundle import Bundle
 from recsys.data import NO_TIME, Entities, FeatureSchema, FeatureSpec, FeatureTable, Vocabulary
 from recsys.export.onnx_files import write_onnx
-from recsys.foundations import Ragged
+from recsys.foundations import MissingExtraError, Ragged
 from recsys.index import FaissIndex, IndexSettings
 from recsys.models import (
     ModelSpec,
@@ -126,7 +134,8 @@ def make_bundle(
 def padded(column: Any) -> NDArray[Any]:
     """Lay a column out as a graph takes it."""
     if not isinstance(column, Ragged):
-        return column.astype(np.int64) if column.dtype == np.int32 else column
+        numbers: NDArray[Any] = column
+        return numbers.astype(np.int64) if numbers.dtype == np.int32 else numbers
     block = np.full((len(column), max(1, int(column.lengths.max(initial=0)))), -1, np.int64)
     for row in range(len(column)):
         values = column.rows[column.offsets[row] : column.offsets[row + 1]]
@@ -175,81 +184,98 @@ def assert_near(got: NDArray[np.float32], wanted: NDArray[np.float32]) -> None:
 
 def user(**values: Any) -> UserTowerSpec:
     """Make the user tower of a family that reads histories of 20 items alone, unless told."""
-    return UserTowerSpec(
-        **{"use_id": False, "features": (), "context": (), "history_length": 20} | values
-    )
+    alone: dict[str, Any] = {"use_id": False, "features": (), "context": ()}
+    return UserTowerSpec(**alone | {"history_length": 20} | values)
 
 
 NO_ITEM_FEATURES = ItemTowerSpec(features=())
+SETTINGS: dict[str, dict[str, Any]] = {
+    "two_tower": {"user_tower": UserTowerSpec(history_length=20)},
+    "ids": {
+        "user_tower": user(use_id=True, history="none", hidden=(12,)),
+        "item_tower": ItemTowerSpec(features=(), hidden=(12,)),
+    },
+    "factorization": {
+        "item_bias": True,
+        "user_tower": user(use_id=True, history="none"),
+        "item_tower": NO_ITEM_FEATURES,
+    },
+    "features": {
+        "normalize": True,
+        "user_tower": user(history="mean", history_table="tower"),
+        "item_tower": ItemTowerSpec(use_id=False),
+    },
+    "history": {"user_tower": user(), "item_tower": NO_ITEM_FEATURES},
+    "profile": {
+        "item_bias": True,
+        "ridge_dim": 16,
+        "user_tower": user(decay=1.0, exponent=0.75),
+        "item_tower": NO_ITEM_FEATURES,
+    },
+    "transformer": {
+        "item_bias": True,
+        "ridge_dim": 16,
+        "user_tower": user(
+            features=None,
+            history="transformer",
+            history_table="shared",
+            time_gaps=True,
+            num_layers=2,
+        ),
+    },
+    "absolute positions": {
+        "user_tower": user(history="transformer", positions="absolute"),
+        "item_tower": NO_ITEM_FEATURES,
+    },
+    "gru": {"user_tower": user(history="gru", time_gaps=True, num_layers=2)},
+    "attention": {"user_tower": user(history="attention"), "item_tower": NO_ITEM_FEATURES},
+    "interests": {
+        "item_bias": True,
+        "ridge_dim": 16,
+        "user_tower": user(
+            use_id=True, features=None, history="attention", num_interests=3, exponent=1.0
+        ),
+    },
+    "gate": {"user_tower": user(gate_dim=4), "item_tower": NO_ITEM_FEATURES},
+    "concat": {
+        "user_tower": UserTowerSpec(
+            history_length=20, combine="concat", norm="batch_norm", hidden=(12,)
+        ),
+        "item_tower": ItemTowerSpec(combine="concat", norm="layer_norm", hidden=(12,)),
+    },
+}
 FAMILIES: dict[str, ModelSpec] = {
-    name: ModelSpec(**{"embedding_dim": 16, "init_std": 0.3} | values)  # type: ignore[arg-type]
-    for name, values in {
-        "two_tower": {"user_tower": UserTowerSpec(history_length=20)},
-        "ids": {
-            "user_tower": user(use_id=True, history="none", hidden=(12,)),
-            "item_tower": ItemTowerSpec(features=(), hidden=(12,)),
-        },
-        "factorization": {
-            "item_bias": True,
-            "user_tower": user(use_id=True, history="none"),
-            "item_tower": NO_ITEM_FEATURES,
-        },
-        "features": {
-            "normalize": True,
-            "user_tower": user(history="mean", history_table="tower"),
-            "item_tower": ItemTowerSpec(use_id=False),
-        },
-        "history": {"user_tower": user(), "item_tower": NO_ITEM_FEATURES},
-        "profile": {
-            "item_bias": True,
-            "ridge_dim": 16,
-            "user_tower": user(decay=1.0, exponent=0.75),
-            "item_tower": NO_ITEM_FEATURES,
-        },
-        "transformer": {
-            "item_bias": True,
-            "ridge_dim": 16,
-            "user_tower": user(
-                features=None,
-                history="transformer",
-                history_table="shared",
-                time_gaps=True,
-                num_layers=2,
-            ),
-        },
-        "absolute positions": {
-            "user_tower": user(history="transformer", positions="absolute"),
-            "item_tower": NO_ITEM_FEATURES,
-        },
-        "gru": {"user_tower": user(history="gru", time_gaps=True, num_layers=2)},
-        "attention": {"user_tower": user(history="attention"), "item_tower": NO_ITEM_FEATURES},
-        "interests": {
-            "item_bias": True,
-            "ridge_dim": 16,
-            "user_tower": user(
-                use_id=True, features=None, history="attention", num_interests=3, exponent=1.0
-            ),
-        },
-        "gate": {"user_tower": user(gate_dim=4), "item_tower": NO_ITEM_FEATURES},
-        "concat": {
-            "user_tower": UserTowerSpec(
-                history_length=20, combine="concat", norm="batch_norm", hidden=(12,)
-            ),
-            "item_tower": ItemTowerSpec(combine="concat", norm="layer_norm", hidden=(12,)),
-        },
-    }.items()
+    name: ModelSpec(embedding_dim=16, init_std=0.3, **values) for name, values in SETTINGS.items()
 }
 QUICK = ("two_tower", "transformer")
 marked = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES
 ]
+Exported = Callable[[str], tuple[Bundle, Path]]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """Give a function that exports a family, once."""
+    made: dict[str, tuple[Bundle, Path]] = {}
+
+    def run(family: str) -> tuple[Bundle, Path]:
+        if family not in made:
+            folder, bundle = (
+                tmp_path_factory.mktemp("onnx"),
+                make_bundle(FAMILIES[family], KINDS, KINDS),
+            )
+            write_onnx(bundle, folder)
+            made[family] = bundle, folder
+        return made[family]
+
+    return run
 
 
 @pytest.mark.parametrize("family", marked)
-def test_gives_the_vectors_of_the_towers(family: str, tmp_path: Path) -> None:
-    bundle = make_bundle(FAMILIES[family], KINDS, KINDS)
-    write_onnx(bundle, tmp_path)
-    graphs = Graphs(tmp_path)
+def test_gives_the_vectors_of_the_towers(family: str, exported: Exported) -> None:
+    bundle, folder = exported(family)
+    graphs = Graphs(folder)
     for batch, width in ((1, 1), (7, 5), (512, 20), (7, 33)):
         queries = make_queries(KINDS, KINDS, batch, width, seed=batch + width)
         assert_near(graphs.embed_users(queries), encode_queries(bundle.model, queries))
@@ -259,3 +285,82 @@ def test_gives_the_vectors_of_the_towers(family: str, tmp_path: Path) -> None:
         with torch.no_grad():
             wanted = bundle.model.embed_candidates(rows, table).numpy()
         assert_near(graphs.embed_items(rows, table), wanted)
+
+
+@pytest.mark.parametrize("family", marked)
+def test_gives_the_vectors_of_users_of_whom_nothing_is_known(
+    family: str, exported: Exported
+) -> None:
+    bundle, folder = exported(family)
+    empty = KINDS.encode(pa.table({"none of them": np.zeros(2)}))
+    histories = np.full((2, 4), -1)
+    times = np.full((2, 4), NO_TIME)
+    queries = QueryInputs(np.array([-1, USERS]), histories, empty, empty, times)
+    assert_near(Graphs(folder).embed_users(queries), encode_queries(bundle.model, queries))
+
+
+@pytest.mark.parametrize("family", marked)
+def test_finds_the_same_items(family: str, exported: Exported) -> None:
+    bundle, folder = exported(family)
+    queries = make_queries(KINDS, KINDS, 200, 20, seed=5)
+    got, wanted = Graphs(folder).embed_users(queries), encode_queries(bundle.model, queries)
+    found, right = bundle.exact.search(got, 10), bundle.exact.search(wanted, 10)
+    np.testing.assert_array_equal(found.candidate_rows, right.candidate_rows)
+
+
+@pytest.mark.parametrize("family", QUICK)
+@settings(max_examples=40)
+@given(batch=st.integers(1, 9), width=st.integers(1, 40), seed=st.integers(0, 2**16))
+def test_gives_the_vectors_of_any_batch(
+    family: str, exported: Exported, batch: int, width: int, seed: int
+) -> None:
+    bundle, folder = exported(family)
+    queries = make_queries(KINDS, KINDS, batch, width, seed)
+    assert_near(_graphs(folder).embed_users(queries), encode_queries(bundle.model, queries))
+
+
+@functools.cache
+def _graphs(folder: Path) -> Graphs:
+    return Graphs(folder)
+
+
+def test_the_guide_names_the_inputs_of_the_graphs_and_the_files(exported: Exported) -> None:
+    bundle, folder = exported("two_tower")
+    guide = json.loads((folder / "tower_inputs.json").read_text())
+    graphs = Graphs(folder)
+    for name, session in (("user_tower", graphs.users), ("item_tower", graphs.items)):
+        said = {entry["name"]: entry for entry in guide[name]["inputs"]}
+        assert list(said) == [entry.name for entry in session.get_inputs()]
+        for entry in session.get_inputs():
+            assert entry.type in ("tensor(int64)", "tensor(float)")
+            assert (entry.type == "tensor(int64)") == (said[entry.name]["dtype"] == "int64")
+            assert entry.shape == said[entry.name]["shape"]
+        assert session.get_outputs()[0].shape == guide[name]["output"]["shape"] == ["batch", 16]
+    assert guide["bundle_id"] == "b"
+    files = {file.name for file in folder.iterdir()}
+    fixed = {"user_tower.onnx", "item_tower.onnx", "tower_inputs.json"}
+    assert files == fixed | {"users.parquet", "items.parquet"}
+    rows = pq.read_table(folder / "items.parquet").to_pydict()
+    assert rows == {"item_id": [f"i{n}" for n in range(ITEMS)], "row": list(range(ITEMS))}
+    assert bundle.model.item_tower.ids is not None
+    assert bundle.model.item_tower.ids.sparse  # as before
+
+
+def test_values_that_are_large_stand_beside_the_graph(tmp_path: Path) -> None:
+    bundle = make_bundle(FAMILIES["factorization"])
+    paths = write_onnx(bundle, tmp_path, most_inline_bytes=1000)
+    towers = [f"{who}_tower.onnx{end}" for who in ("user", "item") for end in ("", ".data")]
+    rows = ["tower_inputs.json", "users.parquet", "items.parquet"]
+    assert [path.name for path in paths] == towers + rows
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
+    queries = make_queries(KINDS, KINDS, 7, 5, seed=0)
+    assert_near(Graphs(tmp_path).embed_users(queries), encode_queries(bundle.model, queries))
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(MissingExtraError, match=r"recsys-retrieval\[onnx\]"):
+        write_onnx(make_bundle(FAMILIES["history"]), tmp_path)
+    assert list(tmp_path.iterdir()) == []
