@@ -5,21 +5,24 @@ from recsys.config.load import compose_config, load, register_schemas
 from recsys.config.schema_baselines import BaselinesConfig
 from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.config.schema_diagnosis import DiagnoseConfig
+from recsys.config.schema_export import ExportConfig
 from recsys.config.schema_stages import (
+    CompactConfig,
     EvaluateConfig,
     ExplainConfig,
-    ExportConfig,
     NeighboursConfig,
     PrepareConfig,
     RecommendConfig,
     ReindexConfig,
     ServeConfig,
     TrainConfig,
+    UpdateConfig,
 )
 
 __all__ = [
     "BaselinesConfig",
     "BenchmarkConfig",
+    "CompactConfig",
     "DiagnoseConfig",
     "EvaluateConfig",
     "ExplainConfig",
@@ -30,6 +33,7 @@ __all__ = [
     "ReindexConfig",
     "ServeConfig",
     "TrainConfig",
+    "UpdateConfig",
     "compose_config",
     "flatten",
     "load",

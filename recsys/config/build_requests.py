@@ -7,12 +7,8 @@ import pyarrow as pa
 
 from recsys.bundle import Bundle
 from recsys.config.build_dataset import build_columns, build_format, required_columns
-from recsys.config.schema_stages import (
-    ExplainConfig,
-    ExportConfig,
-    NeighboursConfig,
-    RecommendConfig,
-)
+from recsys.config.schema_export import ExportConfig
+from recsys.config.schema_stages import ExplainConfig, NeighboursConfig, RecommendConfig
 from recsys.data import read_entities, read_interactions
 from recsys.export import ExportRequest
 from recsys.foundations import MissingFileError

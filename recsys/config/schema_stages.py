@@ -15,6 +15,7 @@ from recsys.config.schema_data import (
     FileFormatConfig,
     SplitConfig,
     TableConfig,
+    check_paths,
 )
 from recsys.config.schema_loss import (
     BinaryLossConfig,
@@ -46,8 +47,7 @@ from recsys.config.schema_training import (
     TrainerConfig,
     check_ks,
 )
-from recsys.export import FORMS, MOST_FILE_MB, check_name, forms_of
-from recsys.foundations import ArgumentError, ConfigError
+from recsys.foundations import ConfigError
 
 
 @dataclass(kw_only=True)
@@ -315,26 +315,64 @@ class ReindexConfig(StageConfig):
 
 
 @dataclass(kw_only=True)
-class ExportConfig(StageConfig):
-    """Write a bundle's vectors as other engines load them."""
+class RecallConfig:
+    """How index recall is measured, and how far it may fall."""
 
-    bundle: str = field(default=MISSING, metadata=PATH)
-    form: str = MISSING
-    name: str = MISSING  # of the collection or index in the engine
-    columns: list[str] | None = MISSING  # null: all that the bundle keeps
-    users: bool = MISSING  # their vectors too
-    file_mb: int = MISSING  # files sent as one request stay below
+    k: int = MISSING
+    num_queries: int = MISSING  # users asked, at most
+    drift: float = MISSING  # below what it was when the index was trained
 
     def __post_init__(self) -> None:
-        """Check the ranges, and that the engines take the name."""
+        """Check the ranges."""
+        at_least("recall.k", self.k, 1)
+        at_least("recall.num_queries", self.num_queries, 1)
+        within("recall.drift", self.drift, 0, 1)
+
+
+@dataclass(kw_only=True)
+class UpdateConfig(StageConfig):
+    """Add, replace and withdraw items of a bundle, as a new bundle."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    items: Any = field(default=MISSING, metadata=PATH)
+    remove: Any = field(default=MISSING, metadata=PATH | {"or_ids": True})
+    id_column: str | None = MISSING  # null: as in training
+    list_separator: str = MISSING  # in text files, where training met lists
+    on_unknown: str = MISSING
+    on_bad_rows: str = MISSING
+    max_share: float = MISSING  # of items beside the index, above which compaction is advised
+    recall: RecallConfig = MISSING
+    file: FileFormatConfig = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
         super().__post_init__()
-        one_of("form", self.form, [*FORMS, "all"])
-        within("file_mb", self.file_mb, 1, MOST_FILE_MB)
-        for form in forms_of(self.form):
-            try:
-                check_name(form, self.name)
-            except ArgumentError as error:
-                raise ConfigError(str(error).replace("`name`", "name")) from error
+        if self.items is None and self.remove is None:
+            raise ConfigError("update needs items=FILE, remove=FILE or remove=[ID,...], or both.")
+        _check_removed(self.remove)
+        check_paths("items", self.items)
+        if self.list_separator == "":
+            raise ConfigError("list_separator must not be empty.")
+        one_of("on_unknown", self.on_unknown, ("error", "skip"))
+        one_of("on_bad_rows", self.on_bad_rows, ("error", "drop"))
+        within("max_share", self.max_share, 0, 1)
+
+
+def _check_removed(value: Any) -> None:
+    """Check that there is a file, or a list of ids."""
+    if isinstance(value, list):
+        if any(one is None or str(one).strip() == "" for one in value):
+            raise ConfigError("remove must hold no empty id.")
+    elif value is not None and not isinstance(value, str | int | float):
+        raise ConfigError(f"remove must be a file or a list of ids, got {value!r}.")
+
+
+@dataclass(kw_only=True)
+class CompactConfig(StageConfig):
+    """Fold the changes of a bundle into its index, as a new bundle."""
+
+    bundle: str = field(default=MISSING, metadata=PATH)
+    recall: RecallConfig = MISSING
 
 
 @dataclass(kw_only=True)

@@ -11,7 +11,7 @@ _MILVUS_WORDS = frozenset(
     f"{before}{word}"
     for before, words in (
         ("", ("and", "or", "not", "in", "like", "exists", "is", "null", "true", "false")),
-        ("", ("rowid", "timestamp", "text_match", "phrase_match", "array_length")),
+        ("", ("rowid", "timestamp", "text_match", "phrase_match", "array_length", "random_sample")),
         ("json_contains", ("", "_all", "_any")),
         ("array_contains", ("", "_all", "_any")),
     )

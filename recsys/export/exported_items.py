@@ -3,7 +3,6 @@
 Dimensions: N exported items, B items of a block, E width of the vectors.
 """
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,20 +14,19 @@ from recsys.bundle import Bundle
 from recsys.data import whole_column
 from recsys.foundations import ArgumentError, Progress
 
-log = logging.getLogger(__name__)
 ID, VECTOR, COUNT = "item_id", "vector", "training_count"
 
 
 def candidate_rows(bundle: Bundle) -> NDArray[np.int64]:
-    """Give the rows of the items that lookups may give: [N], rising."""
-    return np.arange(bundle.index.num_candidates)
+    """Give the rows of the items that lookups may give, added ones too: [N], rising."""
+    return bundle.live_rows
 
 
 def vectors_of(bundle: Bundle, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """Read the vectors of some rows, rising: [B, E], float32; the others stay on disk."""
     start, stop = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
-    among = np.asarray(bundle.item_vectors[start:stop], np.float32)
-    return np.ascontiguousarray(among if len(rows) == stop - start else among[rows - start])
+    without_gap = len(rows) == stop - start
+    return np.array(bundle.item_vectors[start:stop] if without_gap else bundle.item_vectors[rows])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from recsys.export.engine_names import field_names
 from recsys.export.engine_names import milvus_field as milvus_name
 from recsys.export.exported_items import COUNT, ID, VECTOR, Block, ExportedItems
 from recsys.export.instructions import write_readme
-from recsys.export.milvus_columns import LONGEST_TEXT, check_text, milvus_field, milvus_values
+from recsys.export.milvus_columns import Sizes, check_text, milvus_field, milvus_values
 from recsys.export.request import ExportRequest
 from recsys.foundations import ArgumentError, write_json
 
@@ -19,6 +19,12 @@ _NUMBERS_AT_ONCE = 1 << 23  # of vectors, 32 MiB: a row group, as Milvus's own w
 _MOST_AT_ONCE = 1 << 16
 _NUMBERS_OF_FILE = 1 << 28  # of vectors, 1 GiB
 _MOST_FIELDS = 64
+_INDEX = {
+    "field_name": VECTOR,
+    "index_type": "HNSW",
+    "metric_type": "IP",
+    "params": {"M": 16, "efConstruction": 128},
+}
 
 _LOAD = '''\
 """Load the items of this folder into Milvus: python load.py [URI [TOKEN]]"""
@@ -85,7 +91,8 @@ client.search("{name}", data=[vector], limit=10, output_fields=["item_id"])
 ```
 
 The distance that Milvus gives for IP is the inner product, as in recsys: the larger the better.
-Times are microseconds since 1970 UTC, those of the day since midnight.
+Times are microseconds since 1970 UTC, those of the day since midnight. `max_length` and
+`max_capacity` leave room for twice what these items need; Milvus plans an import by them.
 {columns}"""
 
 
@@ -108,34 +115,28 @@ def write_milvus(items: ExportedItems, request: ExportRequest, folder: Path) -> 
             f"`columns` must name at most {_MOST_FIELDS - 3} for form=milvus, got {len(fields)}: "
             "choose some by columns=[...]."
         )
-    plan = _collection(request.name, items.dim, types, fields)
+    sizes = _write_rows(items, fields, folder)
+    own = _own_fields(items.dim, sizes)
+    others = [milvus_field(fields[column], kind, sizes) for column, kind in types.items()]
+    plan = {"collection_name": request.name, "fields": [*own, *others], "indexes": [_INDEX]}
     write_json(folder / "collection.json", plan)
     (folder / "load.py").write_text(_LOAD, encoding="utf-8")
-    _write_rows(items, fields, folder)
     write_readme(folder, _README, items, fields, name=request.name)
 
 
-def _collection(
-    name: str, dim: int, types: dict[str, pa.DataType], fields: dict[str, str]
-) -> dict[str, Any]:
-    """Give the arguments of pymilvus's calls, types by name."""
-    key = {"field_name": ID, "datatype": "VARCHAR", "is_primary": True, "max_length": LONGEST_TEXT}
-    own = [
-        key,
+def _own_fields(dim: int, sizes: Sizes) -> list[dict[str, Any]]:
+    """Give the arguments of `schema.add_field` for what every item has."""
+    key: dict[str, Any] = {"field_name": ID, "datatype": "VARCHAR", "is_primary": True}
+    return [
+        key | {"max_length": sizes.max_length(ID)},
         {"field_name": VECTOR, "datatype": "FLOAT_VECTOR", "dim": dim},
         {"field_name": COUNT, "datatype": "INT64"},
     ]
-    index = {
-        "field_name": VECTOR,
-        "index_type": "HNSW",
-        "metric_type": "IP",
-        "params": {"M": 16, "efConstruction": 128},
-    }
-    others = [milvus_field(fields[column], kind) for column, kind in types.items()]
-    return {"collection_name": name, "fields": [*own, *others], "indexes": [index]}
 
 
-def _write_rows(items: ExportedItems, fields: dict[str, str], folder: Path) -> None:
+def _write_rows(items: ExportedItems, fields: dict[str, str], folder: Path) -> Sizes:
+    """Write the Parquet files; give what their texts and lists need."""
+    sizes = Sizes()
     at_once = min(max(_NUMBERS_AT_ONCE // items.dim, 1), _MOST_AT_ONCE)
     of_file = max(_NUMBERS_OF_FILE // items.dim, at_once)
     writer: pq.ParquetWriter | None = None
@@ -144,7 +145,10 @@ def _write_rows(items: ExportedItems, fields: dict[str, str], folder: Path) -> N
         if writer is not None and num_rows + len(block) > of_file:
             writer.close()
             writer, num_rows = None, 0
-        table = _table(block, fields)
+        columns = _columns(block, fields)
+        for field, values in columns.items():
+            sizes.note(field, values)
+        table = pa.table(columns)
         if writer is None:
             path = folder / f"items-{num_files:06d}.parquet"
             writer, num_files = pq.ParquetWriter(path, table.schema), num_files + 1
@@ -152,9 +156,10 @@ def _write_rows(items: ExportedItems, fields: dict[str, str], folder: Path) -> N
         num_rows += len(block)
     if writer is not None:
         writer.close()
+    return sizes
 
 
-def _table(block: Block, fields: dict[str, str]) -> pa.Table:
+def _columns(block: Block, fields: dict[str, str]) -> dict[str, pa.Array]:
     check_text(ID, block.ids, block.ids)
     columns = {
         ID: block.ids.cast(pa.string()),
@@ -163,4 +168,4 @@ def _table(block: Block, fields: dict[str, str]) -> pa.Table:
     }
     for column, field in fields.items():
         columns[field] = milvus_values(column, block.columns[column], block.ids)
-    return pa.table(columns)
+    return columns

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recsys.data import is_list
+from recsys.data import is_list, is_text
 from recsys.export.column_kinds import kind_of, list_parts, lists_of, value_type
 from recsys.foundations import DataError
 
@@ -45,14 +45,49 @@ def milvus_type(kind: pa.DataType) -> str:
             return _OTHERS.get(str(other), "INT64")
 
 
-def milvus_field(name: str, kind: pa.DataType) -> dict[str, Any]:
+class Sizes:
+    """The longest text and list of each field of what was written so far."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, int] = {}
+        self._lists: dict[str, int] = {}
+
+    def note(self, field: str, values: pa.Array) -> None:
+        """Look at some values of a field, as `milvus_values` gives them."""
+        if is_list(values.type):
+            lengths = pc.list_value_length(values)
+            self._lists[field] = max(pc.max(lengths).as_py() or 0, self._lists.get(field, 0))
+            values = pc.list_flatten(values)
+        if is_text(values.type):
+            lengths = pc.binary_length(values)
+            self._texts[field] = max(pc.max(lengths).as_py() or 0, self._texts.get(field, 0))
+
+    def max_length(self, field: str) -> int:
+        """Give room for texts of twice the length, in bytes.
+
+        Not the most that Milvus takes: by this number an import plans how many rows it reads.
+        """
+        return _room(self._texts.get(field, 0), least=64, most=LONGEST_TEXT)
+
+    def max_capacity(self, field: str) -> int:
+        """Give room for lists of twice the length."""
+        return _room(self._lists.get(field, 0), least=8, most=LONGEST_LIST)
+
+
+def _room(longest: int, *, least: int, most: int) -> int:
+    """Round twice a length up to a power of two, within bounds."""
+    return min(max(1 << (2 * longest - 1).bit_length(), least), most) if longest else least
+
+
+def milvus_field(name: str, kind: pa.DataType, sizes: Sizes) -> dict[str, Any]:
     """Give the arguments of `schema.add_field` for a column, types by name."""
     single = milvus_type(kind)
     field: dict[str, Any] = {"field_name": name, "datatype": single, "nullable": True}
     if is_list(kind):
-        field |= {"datatype": "ARRAY", "element_type": single, "max_capacity": LONGEST_LIST}
+        field |= {"datatype": "ARRAY", "element_type": single}
+        field["max_capacity"] = sizes.max_capacity(name)
     if single == "VARCHAR":
-        field["max_length"] = LONGEST_TEXT
+        field["max_length"] = sizes.max_length(name)
     return field
 
 

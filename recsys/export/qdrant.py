@@ -46,7 +46,8 @@ for file in points-*.json; do send '/points?wait=true' "@$file" || break; done
 The ten best items for a vector, such as one of `../users/users.parquet`:
 
 ```sh
-curl -sS -X POST "$QDRANT/collections/{name}/points/query" -H 'Content-Type: application/json' \\
+curl -sS -H "api-key: ${{QDRANT_API_KEY:-}}" -H 'Content-Type: application/json' \\
+  -X POST "$QDRANT/collections/{name}/points/query" \\
   -d '{{"query": [VECTOR], "limit": 10, "with_payload": ["item_id"]}}'
 ```
 

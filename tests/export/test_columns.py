@@ -165,6 +165,8 @@ def test_rows_of_milvus(odd_bundle: Bundle, export: Export) -> None:
     expected = {"small": "INT16", "big": "INT64", "cost": "DOUBLE", "_id": "FLOAT", "day": "INT64"}
     assert {name: fields[name]["datatype"] for name in expected} == expected
     assert schema.field("small").type == pa.int16()
+    # Twice the longest, up to a power of two: 16 bytes of "../../etc/passwd", lists of 2 and of 2.
+    assert (fields["title"]["max_length"], fields["tags"]["max_capacity"]) == (64, 8)
     assert collection["indexes"][0]["metric_type"] == "IP"
 
 
@@ -200,6 +202,21 @@ def test_only_the_columns_that_are_asked_for_go_along(odd_bundle: Bundle, export
 
 
 ITEMS = [f"i{n}" for n in range(12)]
+
+
+def test_milvus_has_room_for_twice_the_longest_text_and_list(
+    make_bundle: MakeBundle, export: Export, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recsys.export.milvus._MOST_AT_ONCE", 5)
+    texts = pa.array(["ü" * 50, *["x"] * 10, "x" * 60_000])  # 100 bytes and 60,000
+    lists = pa.array([["a"] * 33, *[["b" * 65]] * 11])
+    bundle = make_bundle([*ITEMS[:-1], "i" * 33], {"c": texts, "d": lists})
+    folder = export(bundle, "milvus")
+    collection = json.loads((folder / "milvus" / "collection.json").read_text())
+    fields = {one["field_name"]: one for one in collection["fields"]}
+    assert fields["item_id"]["max_length"] == 128
+    assert fields["c"]["max_length"] == 65_535
+    assert (fields["d"]["max_length"], fields["d"]["max_capacity"]) == (256, 128)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recsys.export.exported_items import plain
 from recsys.export.json_text import joined_lines, json_objects, json_values, json_vectors
 
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -60,8 +61,6 @@ def test_vectors_come_back_bit_by_bit(numbers: list[float]) -> None:
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.bool_(), 2), pa.large_list(pa.bool_())])
 def test_lists_of_other_forms(kind: pa.DataType) -> None:
-    from recsys.export.exported_items import plain
-
     column = pa.array([[True, False], None, [None, True]], kind)
     assert read(json_values("c", plain(column))) == [[True, False], None, [True]]
 
