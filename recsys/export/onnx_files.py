@@ -19,7 +19,7 @@ from recsys.export.onnx_guide import write_guide
 from recsys.export.onnx_inputs import BATCH, TowerInput, item_inputs, user_inputs
 from recsys.export.onnx_towers import ItemGraph, UserGraph
 from recsys.export.request import ExportRequest
-from recsys.foundations import MissingExtraError, atomic_file, atomic_folder
+from recsys.foundations import ConfigError, MissingExtraError, atomic_file, atomic_folder
 from recsys.models import inference
 from recsys.models.embeddings import EmbeddingTable
 
@@ -47,6 +47,7 @@ def write_onnx(
 
     Raises:
         MissingExtraError: The exporter is not installed.
+        ConfigError: The exporter of an older torch does not know a part of a tower.
     """
     _check_installed()
     users, items = user_inputs(bundle), item_inputs(bundle)
@@ -99,7 +100,13 @@ def _write_graph(
     graph: nn.Module, inputs: list[TowerInput], folder: Path, name: str, most_inline_bytes: int
 ) -> list[Path]:
     """Write `NAME.onnx`, and `NAME.onnx.data` where the values are large."""
-    program = _trace(graph, inputs)
+    try:
+        program = _trace(graph, inputs)
+    except torch.onnx.OnnxExporterError as error:
+        raise ConfigError(
+            f"form=onnx could not export the {name.replace('_', ' ')}: the exporter of torch "
+            f"{torch.__version__} lacks a part of it; torch 2.13 has all of them."
+        ) from error
     values = {v.data_ptr(): v.nbytes for v in (*graph.parameters(), *graph.buffers())}
     path = folder / f"{name}.onnx"
     if sum(values.values()) <= most_inline_bytes:
@@ -135,13 +142,20 @@ def _trace(graph: nn.Module, inputs: list[TowerInput]) -> Any:
             opset_version=OPSET,
             verbose=False,
         )
-    _forget_sizes(program)
+    _strip(program)
     return program
 
 
-def _forget_sizes(program: Any) -> None:
-    """Leave out what is said of sizes on the way: those of recurrent layers are the example's."""
+def _strip(program: Any) -> None:
+    """Leave out where in which file each part came from, and the sizes of what is on the way.
+
+    The sizes are in part those of the example, behind recurrent layers.
+    """
     outputs = set(program.model.graph.outputs)
+    for node in program.model.graph.all_nodes():
+        node.metadata_props.clear()
+        for value in node.outputs:
+            value.metadata_props.clear()
     for node in program.model.graph:
         for value in node.outputs:
             if value not in outputs:

@@ -95,8 +95,8 @@ def _history(model: TwoTower) -> list[TowerInput]:
             "int64",
             (BATCH, LENGTH),
             "The items that the user met, the newest first, repeats too: the `row` of each in "
-            "items.parquet. Ends of shorter histories are -1, and so are items that are not "
-            f"there. The first {model.history_length} entries are read, the others are not.",
+            "items.parquet, items that are not there left out. Ends of shorter histories are -1. "
+            f"The first {model.history_length} entries are read, the others are not.",
             codes | {"order": "newest first", "most_read": model.history_length},
         )
     ]

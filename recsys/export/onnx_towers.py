@@ -42,7 +42,7 @@ class UserGraph(nn.Module):
         self.ridge = None if model.ridge is None else PaddedRidge(model.ridge)
         self._length = model.history_length
         if tower.history is not None:
-            every = torch.arange(model.item_tower.rows.num_ids)
+            every = torch.arange(model.num_history_items)
             self.register_buffer("counted", model.known_to_history(every))  # [N]
             self.register_buffer("trained", model.item_tower.rows.known(every))
             self.history = _padded_history(tower.history, _history_table(model))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from recsys.bundle import Bundle
 from recsys.data import NO_TIME, Entities, FeatureSchema, FeatureSpec, FeatureTable, Vocabulary
 from recsys.export.onnx_files import write_onnx
-from recsys.foundations import MissingExtraError, Ragged
+from recsys.foundations import ConfigError, MissingExtraError, Ragged
 from recsys.index import FaissIndex, IndexSettings
 from recsys.models import (
     ModelSpec,
@@ -121,6 +121,8 @@ def make_bundle(
         items=Entities(item_ids, counts, features, None),
         num_users=USERS,
         num_items=ITEMS,
+        num_model_items=ITEMS,
+        withdrawn=np.zeros(0, np.int64),
         context_schema=context,
         histories=Ragged(np.zeros(USERS + 1, np.int64), np.zeros(0, np.int64)),
         history_times=None,
@@ -337,6 +339,9 @@ def test_the_guide_names_the_inputs_of_the_graphs_and_the_files(exported: Export
             assert entry.shape == said[entry.name]["shape"]
         assert session.get_outputs()[0].shape == guide[name]["output"]["shape"] == ["batch", 16]
     assert guide["bundle_id"] == "b"
+    assert str(Path(write_onnx.__code__.co_filename).parent).encode() not in b"".join(
+        file.read_bytes() for file in folder.iterdir()
+    )  # no path of the machine
     files = {file.name for file in folder.iterdir()}
     fixed = {"user_tower.onnx", "item_tower.onnx", "tower_inputs.json"}
     assert files == fixed | {"users.parquet", "items.parquet"}
@@ -364,3 +369,26 @@ def test_a_missing_library_is_named_with_its_extra(
     with pytest.raises(MissingExtraError, match=r"recsys-retrieval\[onnx\]"):
         write_onnx(make_bundle(FAMILIES["history"]), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_older_exporter_lacks_is_refused_by_the_name_of_the_tower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise torch.onnx.OnnxExporterError("no such operator")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(ConfigError, match="could not export the user tower: the exporter of torch"):
+        write_onnx(make_bundle(FAMILIES["history"]), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_histories_that_read_the_item_tower_know_of_items_that_came_later(tmp_path: Path) -> None:
+    bundle = make_bundle(FAMILIES["features"], KINDS, KINDS)
+    bundle.model.item_features = make_features(KINDS, ITEMS + 5, 1)
+    bundle.model.num_history_items = ITEMS + 5
+    write_onnx(bundle, tmp_path)
+    queries = make_queries(KINDS, KINDS, 9, 5, seed=0)
+    queries.histories[:, 0] = ITEMS + np.arange(9) % 5
+    assert_near(Graphs(tmp_path).embed_users(queries), encode_queries(bundle.model, queries))
