@@ -10,7 +10,7 @@ class ExportRequest:
     """What is written.
 
     Attributes:
-        form: A name of `FORMS`, or "all".
+        form: A name of `FORMS`, or "all": every form of the items.
         name: Of the collection or index in the engine.
         columns: Item columns that go along; None: all that the bundle keeps.
         users: Whether the vectors of the stored users are written too.

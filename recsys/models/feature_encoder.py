@@ -75,7 +75,7 @@ class CategoryEncoder(nn.Module):
         super().__init__()
         self.table = table
 
-    def forward(self, column: NDArray[Any], missing: Tensor) -> Tensor:
+    def forward(self, column: NDArray[Any] | Tensor, missing: Tensor) -> Tensor:
         """Look [B] integers up: [B, D]."""
         rows = to_tensor(column, missing.device, torch.int64)
         return self.table(rows.masked_fill(missing, 0))  # type: ignore[no-any-return]
@@ -114,7 +114,7 @@ class NumberEncoder(nn.Module):
         self.direction = nn.Parameter(torch.randn(dim) * init_std)
         self.missing = nn.Parameter(torch.randn(dim) * init_std)
 
-    def forward(self, column: NDArray[Any], missing: Tensor) -> Tensor:
+    def forward(self, column: NDArray[Any] | Tensor, missing: Tensor) -> Tensor:
         """Encode [B] numbers, NaN where missing: [B, D]."""
         values = to_tensor(column, missing.device, torch.float32)
         missing = missing | values.isnan()
@@ -129,14 +129,16 @@ class VectorEncoder(nn.Module):
         super().__init__()
         self.linear = nn.Linear(width, dim)
 
-    def forward(self, column: NDArray[Any], missing: Tensor) -> Tensor:
+    def forward(self, column: NDArray[Any] | Tensor, missing: Tensor) -> Tensor:
         """Encode [B, V] numbers, zeros where missing: [B, D]."""
         values = to_tensor(column, missing.device, torch.float32)
         return self.linear(values.masked_fill(missing[:, None], 0.0))  # type: ignore[no-any-return]
 
 
-def to_tensor(array: NDArray[Any], device: torch.device, dtype: torch.dtype) -> Tensor:
+def to_tensor(array: NDArray[Any] | Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Bring an array to a device; a read-only one (of a mapped file) is copied first."""
+    if isinstance(array, Tensor):  # while a graph is traced
+        return array.to(device=device, dtype=dtype)
     writable = array if array.flags.writeable else np.array(array)
     return torch.from_numpy(np.ascontiguousarray(writable)).to(device=device, dtype=dtype)
 

@@ -151,12 +151,12 @@ class TwoTower(nn.Module):
             inputs.features,
             inputs.context,
             histories=item_rows,
-            known=self._known_to_history(item_rows),
+            known=self.known_to_history(item_rows),
             times=self._times(inputs),
             places=self._places(inputs),
             item_table=self._item_table(),
         )  # [B, D] or [B, M, D]
-        parts = [self._scaled(embeddings)]
+        parts = [self.scaled(embeddings)]
         if self.spec.item_bias:
             parts.append(torch.ones_like(embeddings[..., :1]))
         if self.ridge is not None and not self.training:
@@ -204,10 +204,10 @@ class TwoTower(nn.Module):
         Returns:
             bool, of the same shape.
         """
-        known = self._known_to_history(item_rows)
+        known = self.known_to_history(item_rows)
         return known if self.ridge is None else known | self.item_tower.rows.known(item_rows)
 
-    def _known_to_history(self, item_rows: Tensor) -> Tensor:
+    def known_to_history(self, item_rows: Tensor) -> Tensor:
         """Tell which items the history encoder reads, likewise."""
         if self.spec.histories_read_tower:
             return self._known_to_tower(item_rows)
@@ -229,7 +229,7 @@ class TwoTower(nn.Module):
 
         def embed(rows: Tensor) -> Tensor:
             vectors, _ = self.item_tower(rows, features.take(rows.cpu().numpy()))
-            return self._scaled(vectors)
+            return self.scaled(vectors)
 
         return embed
 
@@ -322,12 +322,13 @@ class TwoTower(nn.Module):
             raise ShapeError(f"`features` must have {len(rows)} rows, got {len(features)}.")
         rows = rows.to(self.device)
         embeddings, bias = self.item_tower(rows, features)
-        parts = [self._scaled(embeddings), *([] if bias is None else [bias])]
+        parts = [self.scaled(embeddings), *([] if bias is None else [bias])]
         if self.ridge is not None and not self.training:
             parts.append(self.ridge.embed_items(rows))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
-    def _scaled(self, embeddings: Tensor) -> Tensor:
+    def scaled(self, embeddings: Tensor) -> Tensor:
+        """Bring embeddings to length 1 where `spec.normalize` says so: the same shape."""
         if not self.spec.normalize:
             return embeddings
         # The small number keeps the gradient finite at zero; at length 1 it is below rounding.

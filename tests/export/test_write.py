@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recsys.bundle import Bundle
-from recsys.export import FORMS
+from recsys.export import forms_of
 from recsys.foundations import ArgumentError, ConfigError
 from recsys.models import UserTowerSpec
 from recsys.serving import Lookup
@@ -36,7 +36,7 @@ def test_the_manifest_says_what_was_exported(odd_bundle: Bundle, export: Export)
         "columns": {"price": "double", "tags": "list<element: string>"},
     }
     folders = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    assert folders == sorted(FORMS)
+    assert folders == sorted(forms_of("all"))
 
 
 def test_an_export_replaces_an_export(odd_bundle: Bundle, export: Export) -> None:
