@@ -19,7 +19,7 @@ from recsys.data import (
     prepare_dataset,
     read_prepared,
 )
-from recsys.index import FaissIndex, IndexSettings
+from recsys.index import IndexSettings, build_main
 from recsys.models import ModelSpec, UserTowerSpec, build_two_tower, encode_candidates
 from recsys.updates import RecallSettings, Updated, compact_bundle, update_bundle
 
@@ -98,7 +98,7 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
             model=model,
             dataset=dataset,
             item_vectors=vectors,
-            index=FaissIndex.build(vectors, index or IndexSettings()),
+            index=build_main(vectors, index or IndexSettings()),
             config={},
             scores={},
             provenance={},

@@ -100,6 +100,27 @@ def test_the_manifest_holds_the_index_recall_of_stored_users(
     assert trained["mean"] == pytest.approx(len(both) / 100)
 
 
+def test_an_index_of_scann_is_updated_shared_on_disk_and_built_anew(
+    make_bundle: MakeBundle, update: Update, compact: Update, make_items: MakeItems
+) -> None:
+    pytest.importorskip("scann")
+    bundle = make_bundle(IndexSettings(kind="scann", num_lists=4, num_probes=4, overfetch=30))
+    updated = update(bundle, make_items(["i1", "new"], seed=0), remove=["i2"])
+    for name in ("scann_config.pb", "hashed_dataset.npy"):
+        old, new = (one.path / "index.scann" / name for one in (bundle, updated))
+        assert old.samefile(new)
+    assert updated.index.kind == "scann"
+    folded = compact(updated)
+    assert folded.index.kind == "scann"
+    assert "index.faiss" not in folded.manifest["files"]
+    queries = np.random.default_rng(0).normal(size=(20, folded.index.dim)).astype(np.float32)
+    expected = updated.exact.search(queries, 5)
+    for one in (updated, folded):
+        found = one.index.search(queries, 5)
+        assert np.array_equal(found.candidate_rows, expected.candidate_rows)
+        assert np.array_equal(found.scores, expected.scores)
+
+
 def test_compaction_is_advised_by_share_and_by_drift(
     make_bundle: MakeBundle, update: Update, make_items: MakeItems
 ) -> None:
