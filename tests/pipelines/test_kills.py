@@ -107,14 +107,17 @@ def test_a_kill_at_any_moment_leaves_the_old_bundle_or_the_new_one(
         for number, one in enumerate(updates):
             assert run_stage("update", one, tmp_path / f"updated{number}") == 0
         versions = [{"bundle": str(tmp_path / f"updated{number}/bundle")} for number in (0, 1)]
-    ids, folder, started = [], tmp_path / "run", time.monotonic()
+    ids, folder, seconds = [], tmp_path / "run", 0.0
     for one in versions:
+        started = time.monotonic()
         assert run_stage(stage, one, folder) == 0
+        seconds = time.monotonic() - started  # of the last, for which all is loaded
         ids.append(read_bundle(folder / "bundle").bundle_id)
     assert ids[0] != ids[1]
-    seconds = (time.monotonic() - started) / 2
-    rng, now, statuses = np.random.default_rng(0), 1, []
-    for _ in range(num_kills):
+    rng, now = np.random.default_rng(0), 1
+    statuses: list[int] = []
+    while statuses.count(-signal.SIGKILL) < num_kills:
+        assert len(statuses) < 10 * num_kills  # the others ended before
         statuses.append(run_stage(stage, versions[1 - now], folder, rng.uniform(0, seconds)))
         now = ids.index(read_bundle(folder / "bundle").bundle_id)
     assert set(statuses) <= {0, -signal.SIGKILL}
