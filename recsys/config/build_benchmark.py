@@ -3,6 +3,7 @@
 from recsys.benchmark import (
     BenchmarkOutcome,
     BenchmarkResult,
+    IndexCase,
     measure_filter,
     measure_index,
     measure_loader,
@@ -56,6 +57,6 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
         case "search":
             return measure_search(**vars(config.search), rounds=rounds, seed=seed)
         case "index":
-            return measure_index(**vars(config.index), rounds=rounds, seed=seed)
+            return measure_index(IndexCase(**vars(config.index)), rounds=rounds, seed=seed)
         case _:
             return measure_prepare(**vars(config.prepare), rounds=rounds, seed=seed)

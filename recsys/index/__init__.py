@@ -1,8 +1,11 @@
 """Indexes over candidate vectors: exact search, FAISS, and the saved form."""
 
-from recsys.index.dial import find_setting
+from recsys.index.asked import TuningQueries
+from recsys.index.centroids import find_centroids
+from recsys.index.dial import Setting, find_setting
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
+from recsys.index.families import index_bytes
 from recsys.index.hits import Hits, Index
 from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_with_bonus
 from recsys.index.plan import IndexPlan, plan_index
@@ -24,11 +27,15 @@ __all__ = [
     "PopularityDial",
     "ScoredCandidates",
     "Search",
+    "Setting",
     "Trial",
     "Tuning",
+    "TuningQueries",
     "TuningTarget",
     "check_alpha",
+    "find_centroids",
     "find_setting",
+    "index_bytes",
     "plan_index",
     "read_index",
     "read_vectors",

@@ -1,4 +1,4 @@
-"""How broadly an index must search to find what is asked for: doubling, then bisection."""
+"""How broadly an index must, or may, search: doubling, then bisection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,3 +64,29 @@ def find_setting(recalls: Recalls, target: float, *, largest: int, smallest: int
         middle = (low + high) // 2
         low, high = (low, middle) if at(middle).meets else (middle, high)
     return at(high)
+
+
+def find_largest(fits: Callable[[int], bool], *, largest: int, smallest: int = 1) -> int | None:
+    """Find the largest value of a dial that fits, such as a search within a time.
+
+    Values above one that does not fit are taken not to fit either.
+
+    Args:
+        fits: Is asked some 2 log2(value) times.
+        largest: The dial's largest value.
+        smallest: Its smallest, at least 1.
+
+    Returns:
+        It, within a sixteenth; None where not even the smallest fits.
+    """
+    low, high = 0, smallest
+    while fits(high):
+        if high >= largest:
+            return high
+        low, high = high, min(2 * high, largest)
+    if not low:
+        return None
+    while high - low > max(1, low // 16):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
