@@ -80,7 +80,7 @@ def set_peer(peer: Peer, asked: AskedQueries, target: float) -> SetPeer:
     Args:
         peer: The index.
         asked: Queries that are used for nothing else.
-        target: Least mean index recall, with a margin of one standard error.
+        target: Least mean index recall, with the margin of `find_setting`.
 
     Returns:
         The setting; `found.meets` tells whether it meets the target.
