@@ -6,9 +6,10 @@ recsys index bundle=outputs/train/.../bundle index=auto index.target_recall=0.99
 import logging
 from pathlib import Path
 
+import numpy as np
 from omegaconf import DictConfig
 
-from recsys.bundle import read_bundle, replace_index
+from recsys.bundle import inherited_provenance, read_bundle, replace_index
 from recsys.cli import job_folder, stage, user_folder
 from recsys.config import ReindexConfig, build, load, register_schemas
 from recsys.config.build_evaluation import as_trained_on, dataset_of_bundle
@@ -28,8 +29,9 @@ def index(cfg: ReindexConfig, run_dir: Path) -> Path:
         dataset = as_trained_on(bundle, dataset_of_bundle(bundle, cfg.dataset_dir))
         return queries_of_validation(bundle.model, dataset, seed=cfg.seed)(most)
 
-    built = build_index(cfg.index, bundle.item_vectors, ask, run_dir, seed=cfg.seed)
-    before = bundle.manifest["provenance"]
+    vectors = np.asarray(bundle.item_vectors)  # with the changes of updates, if there are any
+    built = build_index(cfg.index, vectors, ask, run_dir, seed=cfg.seed)
+    before = inherited_provenance(bundle)
     provenance = {name: value for name, value in before.items() if name != "index_tuning"}
     path = replace_index(
         bundle,

@@ -4,6 +4,7 @@ from recsys.benchmark.filter import measure_filter
 from recsys.benchmark.floor import MachineRates, matmul_rate, measure_rates
 from recsys.benchmark.growth import Growth, growth_of
 from recsys.benchmark.growth_plots import write_growth_plots
+from recsys.benchmark.index_build import measure_index_build
 from recsys.benchmark.index_choice import IndexCase, measure_index
 from recsys.benchmark.language import Learner, measure_language
 from recsys.benchmark.language_plots import write_language_plots
@@ -97,6 +98,7 @@ __all__ = [
     "matmul_rate",
     "measure_filter",
     "measure_index",
+    "measure_index_build",
     "measure_language",
     "measure_loader",
     "measure_loss",

@@ -16,6 +16,7 @@ from recsys.foundations import held_threads
 from recsys.index import Setting, find_setting
 
 Rows = NDArray[np.int64]
+_BROADER = 4  # times as broad; a value of overfetch that needs more is not taken
 _ROUNDS = 3  # that choose between values of the overfetch
 
 
@@ -32,7 +33,8 @@ class Peer:
             none. Obeys the bound of threads.
         num_bytes: Of memory, the vectors that it keeps among it.
         build_seconds: With all threads.
-        overfetch: Candidates that are scored exactly for each result; each value is tried.
+        overfetch: Candidates that are scored exactly for each result; falling; each is tried while
+            the next is faster.
         counts_candidates: Whether the breadth is a number of candidates, and so k at least.
     """
 
@@ -85,13 +87,15 @@ def set_peer(peer: Peer, asked: AskedQueries, target: float) -> SetPeer:
     Returns:
         The setting; `found.meets` tells whether it meets the target.
     """
-    best = _at_overfetch(peer, peer.overfetch[0], asked, target)
-    for overfetch in peer.overfetch[1:]:
-        one = _at_overfetch(peer, overfetch, asked, target)
-        if best.found.meets and one.found.meets and not _is_faster(one, best, asked):
-            break  # to score more of them takes longer than a narrower search saves
-        if one.found.meets or not best.found.meets:
-            best = one
+    smallest = min(asked.k, peer.largest) if peer.counts_candidates else 1
+    within = (smallest, peer.largest)
+    best = _at_overfetch(peer, peer.overfetch[0], within, asked, target)
+    for overfetch in peer.overfetch[1:] if best.found.meets else ():
+        within = best.value, min(_BROADER * best.value, peer.largest)
+        one = _at_overfetch(peer, overfetch, within, asked, target)
+        if not one.found.meets or not _is_faster(one, best, asked):
+            break  # a broader search takes longer than to score fewer of them saves
+        best = one
     return best
 
 
@@ -106,10 +110,11 @@ def _is_faster(one: SetPeer, other: SetPeer, asked: AskedQueries) -> bool:
     return min(seconds["one"]) < min(seconds["other"])
 
 
-def _at_overfetch(peer: Peer, overfetch: int, asked: AskedQueries, target: float) -> SetPeer:
+def _at_overfetch(
+    peer: Peer, overfetch: int, within: tuple[int, int], asked: AskedQueries, target: float
+) -> SetPeer:
     def recalls(value: int) -> NDArray[np.float64]:
         return asked.recalls(lambda queries: peer.look_up(queries, asked.k, value, overfetch))
 
-    smallest = min(asked.k, peer.largest) if peer.counts_candidates else 1
-    found = find_setting(recalls, target, largest=peer.largest, smallest=smallest)
+    found = find_setting(recalls, target, smallest=within[0], largest=within[1])
     return SetPeer(peer, found.value, overfetch, found)

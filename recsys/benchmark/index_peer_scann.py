@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from recsys.benchmark.index_peer import Peer, Rows
 from recsys.foundations import available_cores, thread_bound
 
-_OVERFETCH = (1, 2, 3, 4, 6, 8)
+_OVERFETCH = (8, 6, 4, 3, 2, 1)
 _DIMENSIONS_A_CODE = 2
 _THRESHOLD = 0.2  # of the anisotropic quantisation, as its authors set it
 _MOST_TRAINING = 250_000
@@ -44,7 +44,7 @@ def _make(vectors: NDArray[np.float32], k: int) -> Peer:
         builder.set_n_training_threads(threads)
         .tree(leaves, leaves, training_sample_size=min(count, _MOST_TRAINING))
         .score_ah(_DIMENSIONS_A_CODE, anisotropic_quantization_threshold=_THRESHOLD)
-        .reorder(k * _OVERFETCH[-1])
+        .reorder(k * max(_OVERFETCH))
         .build()
     )
     return Peer(

@@ -24,7 +24,7 @@ _LISTS = {
     "IVF-fp16": "ivf_fp16",
     "IVF-PQ fast-scan, refined": "ivf_pq_fast",
 }
-_OVERFETCH = (1, 2, 3, 4, 6, 8, 12, 16)
+_OVERFETCH = (16, 12, 8, 6, 4, 3, 2, 1)
 Make = Callable[[], Peer]
 
 

@@ -2,6 +2,22 @@
 
 from recsys.bundle.bundle import Bundle
 from recsys.bundle.read import read_bundle
-from recsys.bundle.write import replace_index, write_bundle
+from recsys.bundle.write import (
+    NewParts,
+    inherited_provenance,
+    only_withdrawn,
+    replace_index,
+    write_bundle,
+    write_version,
+)
 
-__all__ = ["Bundle", "read_bundle", "replace_index", "write_bundle"]
+__all__ = [
+    "Bundle",
+    "NewParts",
+    "inherited_provenance",
+    "only_withdrawn",
+    "read_bundle",
+    "replace_index",
+    "write_bundle",
+    "write_version",
+]

@@ -20,6 +20,7 @@ from recsys.foundations import (
 
 FORMAT = "recsys-bundle"
 FORMAT_VERSION = 3
+CHANGED_VERSION = 4  # of bundles whose items are not those that the model was trained with
 METRIC = "inner_product"
 MANIFEST = "manifest.json"
 FILES = frozenset(
@@ -47,18 +48,30 @@ def write_manifest(
     config: Mapping[str, Any],
     scores: Mapping[str, Any],
     provenance: Mapping[str, Any],
+    about: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the manifest of a folder whose files are all there.
 
     The identity is the hash of the files' hashes, the metric and the format: two bundles with the
     same content have the same one, wherever and whenever they were written.
+
+    Args:
+        folder: The bundle.
+        dataset_fingerprint: Of the data set that the model was trained on.
+        config: The resolved settings of the training.
+        scores: Metrics.
+        provenance: What time and library versions are added to.
+        about: Further keys: `parent`, the id of the bundle that it was made from, and those of an
+            update. With `changes` the format version is that of a bundle with changed items, which
+            a release that knows of none refuses.
     """
-    files = list_files(folder)
-    manifest: dict[str, Any] = {
+    files, about = list_files(folder), dict(about or {})
+    version = CHANGED_VERSION if "changes" in about else FORMAT_VERSION
+    manifest: dict[str, Any] = about | {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": version,
         "metric": METRIC,
-        "bundle_id": _identity(files),
+        "bundle_id": _identity(files, version),
         "dataset_fingerprint": dataset_fingerprint,
         "config": dict(config),
         "scores": dict(scores),
@@ -86,11 +99,18 @@ def read_manifest(folder: Path, *, verify: bool) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise FormatError(f"{where} is not the manifest of a bundle.")
     version = manifest.get("format_version")
-    if version != FORMAT_VERSION:
+    if version not in (FORMAT_VERSION, CHANGED_VERSION):
         raise FormatError(
-            f"{where} has the format version {version!r}; this release reads {FORMAT_VERSION}: "
-            "train the model again, or use the release that wrote the bundle."
+            f"{where} has the format version {version!r}; this release reads {FORMAT_VERSION} and "
+            f"{CHANGED_VERSION}: train the model again, or use the release that wrote the bundle."
         )
+    _check(where, manifest, version)
+    check_files(folder, manifest["files"], full=verify)
+    return manifest
+
+
+def _check(where: Path, manifest: Mapping[str, Any], version: int) -> None:
+    """Check that a manifest of a known version says what it should."""
     if manifest.get("manifest_sha256") != _own_hash(manifest):
         raise FormatError(f"{where} is damaged: its SHA-256 is not that of its content.")
     if manifest.get("metric") != METRIC:
@@ -98,13 +118,13 @@ def read_manifest(folder: Path, *, verify: bool) -> dict[str, Any]:
     unlisted = sorted(FILES - set(manifest.get("files") or ()))
     if unlisted:
         raise FormatError(f"{where} is damaged: it does not list {unlisted[0]}.")
-    if manifest.get("bundle_id") != _identity(manifest["files"]):
+    if (version == CHANGED_VERSION) != isinstance(manifest.get("changes"), dict):
+        raise FormatError(f"{where} is damaged: `changes` does not go with its format version.")
+    if manifest.get("bundle_id") != _identity(manifest["files"], version):
         raise FormatError(f"{where} is damaged: its bundle id is not that of its files.")
-    check_files(folder, manifest["files"], full=verify)
-    return manifest
 
 
-def _identity(files: Mapping[str, Any]) -> str:
+def _identity(files: Mapping[str, Any], version: int) -> str:
     hashes = {name: facts["sha256"] for name, facts in files.items()}
     return sha256_text(
         canonical_json(
@@ -112,7 +132,7 @@ def _identity(files: Mapping[str, Any]) -> str:
                 "files": hashes,
                 "metric": METRIC,
                 "format": FORMAT,
-                "format_version": FORMAT_VERSION,
+                "format_version": version,
             }
         )
     )

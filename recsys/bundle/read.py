@@ -1,6 +1,9 @@
 """Reading a bundle: hashes first, then every part, then whether the parts belong together."""
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from recsys.bundle.bundle import Bundle
 from recsys.bundle.histories import read_histories
@@ -8,7 +11,17 @@ from recsys.bundle.manifest import read_manifest
 from recsys.bundle.model_files import read_facts, read_model
 from recsys.data import Entities, FeatureSchema, read_entities_file
 from recsys.foundations import FormatError, read_json
-from recsys.index import IndexSettings, read_index, read_vectors
+from recsys.index import (
+    CHANGES_FILES,
+    ChangedIndex,
+    FaissIndex,
+    IndexSettings,
+    read_changes,
+    read_index,
+    read_vectors,
+)
+
+_NOBODY = np.zeros(0, np.int64)
 
 
 def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
@@ -30,19 +43,15 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
     users = read_entities_file(folder / "users.parquet", schemas["users"])
     items = read_entities_file(folder / "items.parquet", schemas["items"])
     model.item_features = items.features
-    num_users, num_items = facts["num_users"], facts["num_items"]
+    num_users, num_model_items = facts["num_users"], facts["num_items"]
     _check_count(folder / "users.parquet", users, num_users)
-    _check_count(folder / "items.parquet", items, num_items)
-    vectors = read_vectors(folder / "item_vectors.npy")
-    if vectors.shape != (num_items, model.output_dim):
-        raise FormatError(
-            f"{folder / 'item_vectors.npy'} holds {len(vectors)} vectors of width "
-            f"{vectors.shape[1]}, the model gives {num_items} of width {model.output_dim}."
-        )
+    index = _read_index(folder, manifest, num_model_items, model.output_dim)
+    _check_count(folder / "items.parquet", items, index.num_candidates)
+    if model.spec.histories_read_tower:  # and so know of the items that updates added
+        model.num_history_items = index.num_candidates
     histories, history_times = read_histories(
-        folder, num_users=len(users), num_items=num_items, clock=facts["clock"]
+        folder, num_users=len(users), num_items=num_model_items, clock=facts["clock"]
     )
-    settings = IndexSettings.from_json(read_json(folder / "index.json"))
     return Bundle(
         path=folder,
         manifest=manifest,
@@ -50,15 +59,41 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
         users=users,
         items=items,
         num_users=num_users,
-        num_items=num_items,
+        num_items=index.num_candidates,
+        num_model_items=num_model_items,
+        withdrawn=index.changes.withdrawn if isinstance(index, ChangedIndex) else _NOBODY,
         context_schema=schemas["context"],
         histories=histories,
         history_times=history_times,
-        item_vectors=vectors,
-        index=read_index(folder / "index.faiss", vectors, settings),
+        item_vectors=index.vectors,
+        index=index,
         exclude_seen=facts["exclude_seen"],
         clock=facts["clock"],
     )
+
+
+def _read_index(
+    folder: Path, manifest: dict[str, Any], num_model_items: int, dim: int
+) -> FaissIndex | ChangedIndex:
+    """Read the index and, where the items have changed since it was built, the changes.
+
+    Without changes of the items there are as many vectors as the model has items.
+    """
+    vectors = read_vectors(folder / "item_vectors.npy")
+    changed = "changes" in manifest
+    enough = len(vectors) >= num_model_items if changed else len(vectors) == num_model_items
+    if not enough or vectors.shape[1] != dim:
+        raise FormatError(
+            f"{folder / 'item_vectors.npy'} holds {len(vectors)} vectors of width "
+            f"{vectors.shape[1]}, the model gives {num_model_items} of width {dim}."
+        )
+    settings = IndexSettings.from_json(read_json(folder / "index.json"))
+    main = read_index(folder / "index.faiss", vectors, settings)
+    listed = set(manifest["files"]) & set(CHANGES_FILES)
+    if listed and not changed:
+        raise FormatError(f"{folder / min(listed)} does not belong to a bundle without changes.")
+    changes = read_changes(folder, len(vectors), dim) if listed else None
+    return main if changes is None else ChangedIndex(main, changes)
 
 
 def _read_schemas(folder: Path) -> dict[str, FeatureSchema]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,15 @@ from recsys.bundle.bundle import Bundle
 from recsys.bundle.histories import known_histories, write_histories
 from recsys.bundle.manifest import FILES, write_manifest
 from recsys.bundle.model_files import write_model
-from recsys.data import PreparedDataset, write_entities
+from recsys.data import Entities, PreparedDataset, write_entities
 from recsys.foundations import ArgumentError, atomic_folder, check_shape, write_json
-from recsys.index import FaissIndex, write_index, write_vectors
+from recsys.index import (
+    Changes,
+    FaissIndex,
+    write_changes,
+    write_index,
+    write_vectors,
+)
 from recsys.models import TwoTower
 
 _INDEX_FILES = frozenset({"index.json", "index.faiss"})
@@ -86,6 +93,21 @@ def write_bundle(
     return path
 
 
+@dataclass(frozen=True, kw_only=True)
+class NewParts:
+    """What a new version of a bundle does not share with the one that it was made from.
+
+    Attributes:
+        index: Another main index, over all vectors of the other bundle; None: that of it.
+        changes: Since the main index was built; None: none.
+        items: Other items; None: those of the other bundle.
+    """
+
+    index: FaissIndex | None = None
+    changes: Changes | None = None
+    items: Entities | None = None
+
+
 def replace_index(
     bundle: Bundle,
     path: Path,
@@ -96,12 +118,14 @@ def replace_index(
 ) -> Path:
     """Write a new bundle that differs from another in its index; the rest is shared on disk.
 
+    Changes of the items become part of the index; what is withdrawn stays so.
+
     Args:
         bundle: The other one; it stays as it is.
         path: The new folder.
-        index: Over the same item vectors.
+        index: Over the item vectors of the bundle.
         scores: Metrics of the new bundle.
-        provenance: As for `write_bundle`; the id of the other bundle is added.
+        provenance: As for `write_bundle`.
 
     Returns:
         The new folder.
@@ -109,22 +133,84 @@ def replace_index(
     Raises:
         ArgumentError: The folder is the old bundle's, or the index holds other vectors.
     """
-    if path.resolve() == bundle.path.resolve():
-        raise ArgumentError(f"`path` must be a new folder: {path} is the bundle itself.")
     if (index.num_candidates, index.dim) != bundle.item_vectors.shape:
         raise ArgumentError(
             f"`index` must hold {bundle.num_items} vectors, got {index.num_candidates}."
         )
+    parts = NewParts(index=index, changes=only_withdrawn(bundle))
+    about = {name: bundle.manifest[name] for name in ("changes", "origin") if bundle.changes}
+    return write_version(bundle, path, parts, scores=scores, provenance=provenance, about=about)
+
+
+def only_withdrawn(bundle: Bundle) -> Changes | None:
+    """Give what is left of a bundle's changes when a main index has taken them in."""
+    if not len(bundle.withdrawn):
+        return None
+    none = Changes.none(bundle.num_items, bundle.index.dim)
+    return replace(none, withdrawn=bundle.withdrawn)
+
+
+def inherited_provenance(bundle: Bundle) -> dict[str, Any]:
+    """Give what a version made from a bundle says of its origin; when and where it is made is new.
+
+    `origin_path` is where the bundle lay whose items were not updated yet.
+    """
+    own = ("created", "python", "versions")
+    kept = {n: v for n, v in bundle.manifest["provenance"].items() if n not in own}
+    return kept if bundle.changes else kept | {"origin_path": str(bundle.path.resolve())}
+
+
+def write_version(
+    bundle: Bundle,
+    path: Path,
+    parts: NewParts,
+    *,
+    scores: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+    about: Mapping[str, Any],
+) -> Path:
+    """Write a new version of a bundle; what is the same is shared on disk.
+
+    Args:
+        bundle: The one that it is made from; it stays as it is, and its id becomes `parent`.
+        path: The new folder.
+        parts: What is new.
+        scores: Metrics of the new bundle.
+        provenance: As for `write_bundle`.
+        about: Further keys of the manifest, as for `write_manifest`.
+
+    Returns:
+        The new folder.
+
+    Raises:
+        ArgumentError: The folder is the old bundle's.
+    """
+    if path.resolve() == bundle.path.resolve():
+        raise ArgumentError(f"`path` must be a new folder: {path} is the bundle itself.")
+    written = set() if parts.index is None else set(_INDEX_FILES)
+    new_vectors = parts.index is not None and len(bundle.index_changes.rows) > 0
+    written |= {"item_vectors.npy"} if new_vectors else set()
+    written |= set() if parts.items is None else {"items.parquet"}
+    config = dict(bundle.config)
     with atomic_folder(path) as folder:
-        for name in sorted(FILES - _INDEX_FILES):
+        for name in sorted(FILES - written):
             _link(bundle.path / name, folder / name)
-        _write_index(folder, index)
+        if parts.items is not None:
+            write_entities(folder / "items.parquet", parts.items)
+        if parts.index is not None:
+            config["index"] = parts.index.settings.to_json()
+            _write_index(folder, parts.index)
+            if new_vectors:
+                write_vectors(folder / "item_vectors.npy", parts.index.vectors)
+        if parts.changes is not None:
+            write_changes(folder, parts.changes)
         write_manifest(
             folder,
             dataset_fingerprint=bundle.dataset_fingerprint,
-            config={**bundle.config, "index": index.settings.to_json()},
+            config=config,
             scores=scores,
-            provenance={**provenance, "other_index_of": bundle.bundle_id},
+            provenance=provenance,
+            about={"parent": bundle.bundle_id, **about},
         )
     return path
 

@@ -18,6 +18,8 @@ _STAGES = {
     "train": "prepare if needed, train, index, evaluate; write a bundle",
     "evaluate": "score a bundle on its dataset, or any ranked list",
     "index": "give an existing bundle another index, as a new bundle",
+    "update": "add, replace and withdraw items of a bundle, as a new bundle",
+    "compact": "fold the changes of updates into the index, as a new bundle",
     "recommend": "write the top items of many users to Parquet",
     "neighbours": "show the nearest items of items",
     "explain": "say why items have their scores for a user",

@@ -46,6 +46,21 @@ def as_written(key: str, value: Value) -> Value | str:
     return text if is_plain and text not in ("null", "") else value
 
 
+def list_as_written(key: str, value: Any) -> Any:
+    """Give the unquoted values of a list digit for digit; see `as_written`.
+
+    ``remove=[007,1e5]`` names the items "007" and "1e5".
+    """
+    prefix = f"{key}="
+    given = [text for text in _hydra().overrides.task if text.startswith(prefix)]
+    text = given[-1].removeprefix(prefix).strip() if given else ""
+    inside = text[1:-1]
+    if not (text[:1] == "[" and text[-1:] == "]") or set(inside) & set("'\"\\[]{}()$"):
+        return value
+    parts = [part.strip() for part in inside.split(",")]
+    return parts if all(parts) else value
+
+
 def _hydra() -> Any:
     """Give Hydra's own settings; the command's help works without loading Hydra."""
     from hydra.core.hydra_config import HydraConfig

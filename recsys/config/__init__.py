@@ -6,6 +6,7 @@ from recsys.config.schema_baselines import BaselinesConfig
 from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.config.schema_diagnosis import DiagnoseConfig
 from recsys.config.schema_stages import (
+    CompactConfig,
     EvaluateConfig,
     ExplainConfig,
     NeighboursConfig,
@@ -14,11 +15,13 @@ from recsys.config.schema_stages import (
     ReindexConfig,
     ServeConfig,
     TrainConfig,
+    UpdateConfig,
 )
 
 __all__ = [
     "BaselinesConfig",
     "BenchmarkConfig",
+    "CompactConfig",
     "DiagnoseConfig",
     "EvaluateConfig",
     "ExplainConfig",
@@ -28,6 +31,7 @@ __all__ = [
     "ReindexConfig",
     "ServeConfig",
     "TrainConfig",
+    "UpdateConfig",
     "compose_config",
     "flatten",
     "load",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.foundations import ConfigError, available_memory
+from recsys.index import IndexSettings, index_bytes, plan_index
 
 _FLOAT = 4  # bytes
 _Need = tuple[str, int, int]  # key, size, bytes
@@ -66,10 +67,20 @@ def _search(config: BenchmarkConfig) -> Iterator[_Need]:
         yield "search.dims", dim, 2 * min(search.catalogue_sizes) * dim * _FLOAT
 
 
+def _index_build(config: BenchmarkConfig) -> Iterator[_Need]:
+    """Give the index, beside the vectors, which are mapped."""
+    build = config.index_build
+    settings = IndexSettings(kind=build.kind)
+    plan = plan_index(settings, num_candidates=build.num_items, dim=build.dim, quiet=True)
+    needed = index_bytes(plan, settings, build.num_items, build.dim)
+    yield "index_build.num_items", build.num_items, 0 if plan.kind == "flat" else needed
+
+
 _NEEDS: dict[str, Callable[[BenchmarkConfig], Iterator[_Need]]] = {
     "step": _step,
     "loss": _loss,
     "sampler": _sampler,
     "loader": _loader,
     "search": _search,
+    "index_build": _index_build,
 }

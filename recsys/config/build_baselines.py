@@ -16,6 +16,7 @@ from recsys.config.build_evaluation import (
     check_judged,
     dataset_of_bundle,
     fitted_on,
+    index_of_training,
     was_refit,
 )
 from recsys.config.schema_baselines import BaselinesConfig
@@ -60,6 +61,7 @@ def read_compared(config: BaselinesConfig) -> Compared:
         return Compared(read_prepared(find_or_prepare(config)), None)
     bundle = read_bundle(Path(config.bundle))
     check_judged(bundle, config.evaluation)
+    index_of_training(bundle)  # refuses other items than those of the data set
     return Compared(dataset_of_bundle(bundle, config.dataset_dir), bundle)
 
 

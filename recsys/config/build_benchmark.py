@@ -6,6 +6,7 @@ from recsys.benchmark import (
     IndexCase,
     measure_filter,
     measure_index,
+    measure_index_build,
     measure_loader,
     measure_loss,
     measure_prepare,
@@ -56,7 +57,13 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
             return measure_filter(**vars(config.filter), rounds=rounds, seed=seed)
         case "search":
             return measure_search(**vars(config.search), rounds=rounds, seed=seed)
-        case "index":
-            return measure_index(IndexCase(**vars(config.index)), rounds=rounds, seed=seed)
+        case "index" | "index_build":
+            return _run_index(name, config)
         case _:
             return measure_prepare(**vars(config.prepare), rounds=rounds, seed=seed)
+
+
+def _run_index(name: str, config: BenchmarkConfig) -> BenchmarkResult:
+    if name == "index_build":
+        return measure_index_build(**vars(config.index_build), seed=config.seed)
+    return measure_index(IndexCase(**vars(config.index)), rounds=config.rounds, seed=config.seed)

@@ -7,7 +7,7 @@ from typing import Any
 from recsys.bundle import read_bundle
 from recsys.config.build import build_fresh_model
 from recsys.config.build_dataset import find_or_prepare
-from recsys.config.build_evaluation import dataset_of_bundle
+from recsys.config.build_evaluation import dataset_of_bundle, index_of_training
 from recsys.config.schema_diagnosis import DiagnoseConfig
 from recsys.data import PreparedDataset, consecutive_pairs, read_prepared
 from recsys.diagnosis import Diagnosis, DiagnosisPlan, Material, Towers, diagnose
@@ -39,7 +39,7 @@ def read_diagnosed(config: DiagnoseConfig) -> Diagnosed:
     if config.bundle is not None:
         bundle = read_bundle(Path(config.bundle))
         dataset = dataset_of_bundle(bundle, config.dataset_dir)
-        towers = Towers(bundle.model, bundle.item_vectors)
+        towers = Towers(bundle.model, index_of_training(bundle).vectors)
         about: dict[str, Any] = {"bundle": str(bundle.path), "bundle_id": bundle.bundle_id}
     else:
         dataset = read_prepared(find_or_prepare(config))

@@ -64,12 +64,13 @@ def evaluate_as_set(config: EvaluateConfig) -> Report:
         )
     bundle = read_bundle(Path(str(config.bundle)))
     check_judged(bundle, config.evaluation)
+    index = index_of_training(bundle)
     return _evaluate(
         config.evaluation,
         config.k,
         as_trained_on(bundle, dataset_of_bundle(bundle, config.dataset_dir)),
         bundle.model,
-        bundle.index,
+        index,
         seed=config.seed,
         refit=was_refit(bundle),
     )
@@ -149,6 +150,22 @@ def check_judged(bundle: Bundle, evaluation: EvaluationConfig) -> None:
             f"evaluation.part=validation says nothing of the bundle {bundle.path}, which was "
             "trained on the validation part too (trainer.refit=true): take evaluation.part=test."
         )
+
+
+def index_of_training(bundle: Bundle) -> FaissIndex:
+    """Give a bundle's index, which must be over the items of the data set it was trained on.
+
+    Raises:
+        ConfigError: Its items have been updated since; the message names the bundle before that.
+    """
+    if bundle.changes or not isinstance(bundle.index, FaissIndex):
+        raise ConfigError(
+            f"bundle={bundle.path} has other items than the dataset it was trained on, as "
+            "recsys update changed them; take the bundle before the first update, "
+            f"{bundle.manifest.get('origin')}, which lay in "
+            f"{bundle.manifest['provenance'].get('origin_path')}."
+        )
+    return bundle.index
 
 
 def fitted_on(*, refit: bool) -> str:

@@ -22,6 +22,8 @@ STAGES = {
     "neighbours": schema_stages.NeighboursConfig,
     "explain": schema_stages.ExplainConfig,
     "index": schema_stages.ReindexConfig,
+    "update": schema_stages.UpdateConfig,
+    "compact": schema_stages.CompactConfig,
     "serve": schema_stages.ServeConfig,
     "baselines": schema_baselines.BaselinesConfig,
     "diagnose": schema_diagnosis.DiagnoseConfig,

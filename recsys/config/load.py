@@ -162,6 +162,8 @@ def _resolve_paths(config: Any, folder: Path, prefix: str) -> None:
         if item.metadata.get("path"):
             if value == "":
                 raise ConfigError(f"{prefix}{item.name} must not be empty.")
+            if isinstance(value, list) and item.metadata.get("or_ids", False):
+                continue  # ids, not paths
             path = _absolute(value, folder)
             is_word = value in item.metadata.get("words", ())
             is_id = item.metadata.get("or_id", False) and not Path(path).is_file()

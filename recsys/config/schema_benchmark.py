@@ -13,9 +13,10 @@ from recsys.config.schema_stages import StageConfig
 from recsys.config.schema_train_benchmark import TrainBenchmarkConfig
 from recsys.data import LEAST_MEMORY_GB
 from recsys.foundations import ConfigError
+from recsys.index import GRAPH_KINDS, LIST_KINDS
 
 QUICK_BENCHMARKS = ("step", "loss", "sampler", "loader", "search", "prepare")  # of name=all
-BENCHMARKS = (*QUICK_BENCHMARKS, "filter", "index", "train", "language")
+BENCHMARKS = (*QUICK_BENCHMARKS, "filter", "index", "index_build", "train", "language")
 
 
 def _check_sizes(group: str, config: Any, *, optional: Collection[str] = ()) -> None:
@@ -135,6 +136,23 @@ class IndexBenchmarkConfig:
 
 
 @dataclass(kw_only=True)
+class IndexBuildBenchmarkConfig:
+    """Settings of recsys.benchmark.measure_index_build."""
+
+    num_items: int = MISSING
+    dim: int = MISSING
+    kind: str = MISSING
+    k: int = MISSING
+    num_queries: int = MISSING
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for key in ("num_items", "dim", "k", "num_queries"):
+            at_least(f"index_build.{key}", getattr(self, key), 1)
+        one_of("index_build.kind", self.kind, ("flat", *GRAPH_KINDS, *LIST_KINDS))
+
+
+@dataclass(kw_only=True)
 class FilterBenchmarkConfig:
     """Settings of recsys.benchmark.measure_filter."""
 
@@ -188,6 +206,7 @@ class BenchmarkConfig(StageConfig):
     loader: LoaderBenchmarkConfig = MISSING
     search: SearchBenchmarkConfig = MISSING
     index: IndexBenchmarkConfig = MISSING
+    index_build: IndexBuildBenchmarkConfig = MISSING
     filter: FilterBenchmarkConfig = MISSING
     prepare: PrepareBenchmarkConfig = MISSING
     train: TrainBenchmarkConfig = MISSING

@@ -126,7 +126,7 @@ class TableConfig(DatasetConfig):
         if self.events and self.columns.event is None:
             raise ConfigError("dataset.events needs dataset.columns.event, which is null.")
         for key in ("interactions", "items", "users", "train", "validation", "test"):
-            _check_paths(f"dataset.{key}", getattr(self, key))
+            check_paths(f"dataset.{key}", getattr(self, key))
         if self.interactions is None and self.train is None:
             raise ConfigError(
                 "dataset.interactions must be given: dataset.interactions=FILE; or, with "
@@ -136,7 +136,8 @@ class TableConfig(DatasetConfig):
             raise ConfigError("dataset.interactions and dataset.train exclude each other.")
 
 
-def _check_paths(key: str, value: Any) -> None:
+def check_paths(key: str, value: Any) -> None:
+    """Check that a value is null, a path, or a list of paths."""
     texts = value if isinstance(value, list) else [value]
     if value is not None and not (texts and all(isinstance(text, str) and text for text in texts)):
         raise ConfigError(f"{key} must be a path or a list of paths, got {value!r}.")

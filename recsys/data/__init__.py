@@ -44,7 +44,7 @@ from recsys.data.split_settings import SplitSettings
 from recsys.data.storage import FORMAT_VERSION as DATASET_FORMAT
 from recsys.data.storage import read_prepared
 from recsys.data.synthetic import SyntheticData, make_synthetic
-from recsys.data.synthetic_vectors import make_clustered_vectors
+from recsys.data.synthetic_vectors import clustered_blocks, make_clustered_vectors
 from recsys.data.table_format import TableFormat
 from recsys.data.training_batch import (
     NO_TIME,
@@ -94,6 +94,7 @@ __all__ = [
     "as_lists",
     "as_text",
     "check_joins",
+    "clustered_blocks",
     "consecutive_pairs",
     "count_tokens",
     "count_validation",

@@ -15,7 +15,7 @@ from recsys.data.ids import ids_as_text
 from recsys.data.parts import Part, check_columns, join_columns, read_parts
 from recsys.data.raw import RawEntities
 from recsys.data.table_format import TableFormat
-from recsys.foundations import ArgumentError, check_choice
+from recsys.foundations import ArgumentError, DataError, check_choice
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,8 @@ def read_entities(
     columns: Sequence[str] | None = None,
     what: str,
     on_bad_rows: str = "error",
+    on_repeats: str = "first",
+    setting: str | None = None,
 ) -> RawEntities:
     """Read items or users.
 
@@ -41,6 +43,9 @@ def read_entities(
         columns: Other columns to read; None: all.
         what: "item" or "user", for messages.
         on_bad_rows: "error" or "drop".
+        on_repeats: Of rows with one id, "first": that one counts; "error": they are refused.
+        setting: That names the column of ids, for messages; None: `columns.item_table_id`, or that
+            of users.
 
     Raises:
         MissingFileError: A path leads nowhere.
@@ -54,10 +59,17 @@ def read_entities(
         required=[id_column, *wanted],
         optional=(),
         others=columns is None,
-        settings={id_column: f"columns.{what}_table_id"},
+        settings={id_column: setting or f"columns.{what}_table_id"},
     )
     sources = [file.describe() for file in files]
-    return _build(parts, id_column, what=what, on_bad_rows=on_bad_rows, sources=sources)
+    return _build(
+        parts,
+        id_column,
+        what=what,
+        on_bad_rows=on_bad_rows,
+        on_repeats=on_repeats,
+        sources=sources,
+    )
 
 
 def entities_from_table(
@@ -87,6 +99,7 @@ def _build(
     what: str,
     on_bad_rows: str,
     sources: list[dict[str, Any]],
+    on_repeats: str = "first",
 ) -> RawEntities:
     bad, cleaned = BadRows(), []
     for part in parts:
@@ -103,7 +116,20 @@ def _build(
     bad.refuse(always=on_bad_rows == "error")
     names = dict.fromkeys(name for part in cleaned for name in part.table.column_names)
     table = pa.table({name: join_columns(cleaned, name) for name in names})
+    if on_repeats == "error":
+        _refuse_repeats(table["id"], what=what)
     return _first_of_each(table, what=what, dropped=bad.counts, sources=sources)
+
+
+def _refuse_repeats(ids: pa.ChunkedArray, *, what: str) -> None:
+    counts = pc.value_counts(ids)
+    often = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(often):
+        one, more = often[0].as_py(), f" (and {len(often) - 1} more)" if len(often) > 1 else ""
+        raise DataError(
+            f"The {what} {one['values']!r}{more} stands in {one['counts']} rows; "
+            f"each {what} must stand in one."
+        )
 
 
 def _first_of_each(

@@ -32,6 +32,7 @@ def embed_queries(model: TwoTower, queries: EvaluationQueries) -> NDArray[np.flo
 def _inputs(model: TwoTower, queries: EvaluationQueries) -> QueryInputs:
     """Pad what is known of queries, newest first, to L items."""
     histories, times = pad_histories(queries.histories, model.history_length), None
+    histories[histories >= model.num_history_items] = -1  # added since the training
     if model.uses_times and queries.history_times is not None:
         times = pad_histories(queries.history_times, model.history_length)
         times[histories < 0] = NO_TIME

@@ -32,6 +32,8 @@ def _with_counted_item(model: TwoTower, histories: Ragged) -> NDArray[np.bool_]:
     """Tell which histories have an item that the model reads among their newest ones: [U]."""
     ends = np.repeat(histories.offsets[1:], histories.lengths)
     newest = ends - np.arange(len(histories.rows)) <= model.history_length
-    rows = torch.from_numpy(histories.rows[newest].astype(np.int64)).to(model.device)
+    given = histories.rows[newest].astype(np.int64)
+    given[given >= model.num_history_items] = -1  # added since the training
+    rows = torch.from_numpy(given).to(model.device)
     counted = model.counts_in_history(rows).cpu().numpy()
     return np.bincount(histories.owners()[newest][counted], minlength=len(histories)) > 0

@@ -28,7 +28,7 @@ class Ragged:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Give the length of each list: [N], int64."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]  # many times faster than `diff` of few
 
     def take(self, positions: NDArray[Any]) -> Self:
         """Take lists by position, in the order given; positions may repeat."""

@@ -2,45 +2,75 @@
 
 from recsys.index.asked import TuningQueries
 from recsys.index.centroids import find_centroids
+from recsys.index.changed_index import ChangedExactIndex, ChangedIndex
+from recsys.index.changed_index_vectors import ChangedVectors
+from recsys.index.changes import Changes
+from recsys.index.changes_saved import (
+    CHANGES_FILES,
+    read_changes,
+    write_changed_vectors,
+    write_changes,
+)
 from recsys.index.dial import Setting, find_setting
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.families import index_bytes
+from recsys.index.fold import fold, withdrawal_alone
+from recsys.index.fold_recall import MeasuredRecall, measure_recall, needs_retraining
 from recsys.index.hits import Hits, Index
 from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_with_bonus
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
-from recsys.index.settings import IndexSettings
+from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
+from recsys.index.stored_index import ExactSearch, StoredIndex, Vectors
 from recsys.index.tuning import tune_index
 from recsys.index.tuning_result import Trial, Tuning, TuningTarget
 
 __all__ = [
+    "CHANGES_FILES",
+    "GRAPH_KINDS",
     "LARGEST_ALPHA",
+    "LIST_KINDS",
+    "ChangedExactIndex",
+    "ChangedIndex",
+    "ChangedVectors",
+    "Changes",
     "ExactIndex",
+    "ExactSearch",
     "FaissIndex",
     "Hits",
     "Index",
     "IndexPlan",
     "IndexSettings",
+    "MeasuredRecall",
     "OwnItems",
     "PopularityDial",
     "ScoredCandidates",
     "Search",
     "Setting",
+    "StoredIndex",
     "Trial",
     "Tuning",
     "TuningQueries",
     "TuningTarget",
+    "Vectors",
     "check_alpha",
     "find_centroids",
     "find_setting",
+    "fold",
     "index_bytes",
+    "measure_recall",
+    "needs_retraining",
     "plan_index",
+    "read_changes",
     "read_index",
     "read_vectors",
     "search_with_bonus",
     "tune_index",
+    "withdrawal_alone",
+    "write_changed_vectors",
+    "write_changes",
     "write_index",
     "write_vectors",
 ]

@@ -3,6 +3,7 @@
 Dimensions: C candidates, N of them allowed, k results asked for.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import faiss
@@ -57,12 +58,22 @@ def search_parameters(inner: Any, kind: str, breadth: int, fetch: int, rows: Row
     """
     share = rows.allowed_share()
     selector = None
-    if rows.allowed_rows is not None:
+    if rows.allowed_rows is not None or rows.hidden is not None:
         selector = _faiss.IDSelectorBitmap(rows.allowed_bits)
     if kind in GRAPH_KINDS:
         places = min(max(breadth, fetch) / share, max(inner.ntotal, fetch))
-        return _faiss.SearchParametersHNSW(sel=selector, efSearch=int(places))
+        return _parameters(_faiss.SearchParametersHNSW, selector, efSearch=int(places))
     if kind in LIST_KINDS:
         probes = min(int(breadth / share), int(inner.nlist))
-        return _faiss.SearchParametersIVF(sel=selector, nprobe=probes)
-    return None if selector is None else _faiss.SearchParameters(sel=selector)
+        return _parameters(_faiss.SearchParametersIVF, selector, nprobe=probes)
+    return None if selector is None else _parameters(_faiss.SearchParameters, selector)
+
+
+def _parameters(kind: Any, selector: Any, **breadth: int) -> Any:
+    return kind(sel=selector, **breadth) if selector is not None else _plain(kind, **breadth)
+
+
+@lru_cache(maxsize=64)
+def _plain(kind: Any, **breadth: int) -> Any:
+    """Make parameters once: that takes as long as a tenth of a small search."""
+    return kind(**breadth)

@@ -9,12 +9,16 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, Progress
-from recsys.index.plan import plan_index
+from recsys.foundations import ArgumentError, Progress, make_numpy_generator
+from recsys.index.mapped import share_vectors
+from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.settings import GRAPH_KINDS, IndexSettings
 
 _faiss: Any = faiss  # its type stubs lack some of the names it has
 _VECTORS_AT_ONCE = 16_384
+_FEWEST_TRAINING = 65_536
+# FAISS takes up to 256. Of 64 the recall falls by up to 0.008, of 32 by 0.03 (docs/performance.md).
+_TRAINING_PER_CENTROID = 128
 
 
 def build_inner(
@@ -24,8 +28,11 @@ def build_inner(
 ) -> Any:
     """Train FAISS's index on the vectors and add them.
 
+    A flat index and a graph over whole vectors keep no copy of them. What is trained sees a part of
+    a large catalogue, drawn with a fixed seed; the vectors are read block by block.
+
     Args:
-        vectors: [C, D], float32, finite, at least one.
+        vectors: [C, D], float32, finite, at least one; kept, not changed afterwards.
         settings: What to build.
         centroids: [num_lists, D], float32; None: they are searched for.
 
@@ -44,9 +51,41 @@ def build_inner(
             inner.quantizer.add(np.ascontiguousarray(centroids))
         inner.nprobe = plan.num_probes
     if not inner.is_trained:
-        inner.train(np.ascontiguousarray(vectors))
-    _add(inner, vectors, one_thread=is_graph and settings.reproducible)
+        inner.train(_extremes(vectors) if is_graph else training_part(vectors, plan))
+    if is_graph or not share_vectors(inner, vectors):
+        _add(inner, vectors, one_thread=is_graph and settings.reproducible)
+        share_vectors(inner, vectors)
     return inner
+
+
+def training_part(vectors: NDArray[np.float32], plan: IndexPlan) -> NDArray[np.float32]:
+    """Draw the vectors that train lists and codes: 128 for each centroid, at least 65,536; rising.
+
+    Args:
+        vectors: [C, D].
+        plan: Of the index.
+    """
+    wanted = num_training_vectors(len(vectors), plan)
+    if wanted == len(vectors):
+        return np.ascontiguousarray(vectors, np.float32)
+    rng = make_numpy_generator(0, "vectors that train an index")
+    rows = np.sort(rng.choice(len(vectors), wanted, replace=False, shuffle=False))
+    return np.ascontiguousarray(vectors[rows], np.float32)
+
+
+def num_training_vectors(num_candidates: int, plan: IndexPlan) -> int:
+    """Give how many vectors train an index of C."""
+    return min(num_candidates, max(_TRAINING_PER_CENTROID * plan.num_training, _FEWEST_TRAINING))
+
+
+def _extremes(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give the smallest and the largest value of each dimension, all that bytes need: [2, D]."""
+    low, high = (vectors[:1].copy() for _ in range(2))
+    for start in range(0, len(vectors), _VECTORS_AT_ONCE):
+        part = vectors[start : start + _VECTORS_AT_ONCE]
+        np.minimum(low, part.min(axis=0), out=low)
+        np.maximum(high, part.max(axis=0), out=high)
+    return np.concatenate([low, high])
 
 
 def kind_of(inner: Any) -> str:
@@ -90,7 +129,7 @@ def _add(inner: Any, vectors: NDArray[np.float32], *, one_thread: bool) -> None:
     try:
         with Progress("indexing", len(vectors), "vectors") as progress:
             for start in range(0, len(vectors), _VECTORS_AT_ONCE):
-                part = np.ascontiguousarray(vectors[start : start + _VECTORS_AT_ONCE])
+                part = np.ascontiguousarray(vectors[start : start + _VECTORS_AT_ONCE], np.float32)
                 inner.add(part)
                 progress.advance(len(part))
     finally:

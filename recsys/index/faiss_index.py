@@ -17,13 +17,16 @@ from recsys.index.allowed_in_faiss import exact_is_better, search_parameters
 from recsys.index.build_inner import build_inner, kind_of
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
+from recsys.index.nearest_lists import NearestLists, has_flat_centroids
+from recsys.index.regular_hits import regular_hits
 from recsys.index.rounding import RoundingBound
 from recsys.index.row_filter import RowFilter
-from recsys.index.scoring import check_search, make_hits, score_pairs
+from recsys.index.scoring import check_search, join_hits, make_hits, score_pairs, take_hits
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
 _QUERY_VECTORS_AT_ONCE = 512
 _REFINED_KINDS = ("ivf_pq", "ivf_pq_fast")  # whose codes are too coarse for the last places
+_STEP = 4  # of the numbers of candidates that are fetched first
 _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
 _MOST_FLAT_QUERIES = 8  # beyond it, exact search finds the same faster than a flat index
 
@@ -40,13 +43,21 @@ class FaissIndex:
         vectors: [C, D], float32.
         inner: The FAISS index of these vectors, in their order.
         settings: Those it was built with.
+        exact: Exact search over the same vectors; None: it is made, which reads all of them.
 
     Raises:
         ArgumentError: The FAISS index holds another number, width or metric.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], inner: Any, settings: IndexSettings) -> None:
-        self._exact = ExactIndex(vectors)
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        inner: Any,
+        settings: IndexSettings,
+        *,
+        exact: ExactIndex | None = None,
+    ) -> None:
+        self._exact = ExactIndex(vectors) if exact is None else exact
         holds = (inner.ntotal, inner.d, inner.metric_type)
         if holds != (*vectors.shape, faiss.METRIC_INNER_PRODUCT):
             raise ArgumentError(
@@ -56,6 +67,9 @@ class FaissIndex:
         self.inner = inner
         self.settings = settings
         self.kind = kind_of(inner)
+        self._lists: NearestLists | None = None
+        if self.kind in LIST_KINDS and has_flat_centroids(inner):
+            self._lists = NearestLists(inner)
 
     @classmethod
     def build(
@@ -77,10 +91,11 @@ class FaissIndex:
             ConfigError: The settings are impossible for this width.
             ArgumentError: There are no vectors, or one is not finite.
         """
-        ExactIndex(vectors)  # checks shape, type and values
+        exact = ExactIndex(vectors)  # checks shape, type and values
         if not len(vectors):
             raise ArgumentError("`vectors` must hold at least one vector.")
-        return cls(vectors, build_inner(vectors, settings, centroids), settings)
+        inner = build_inner(vectors, settings, centroids)
+        return cls(vectors, inner, settings, exact=exact)
 
     def with_dial(self, **dial: int) -> Self:
         """Give the same index, searched more or less broadly; nothing is copied.
@@ -110,6 +125,11 @@ class FaissIndex:
         return self._exact.dim
 
     @property
+    def vectors(self) -> NDArray[np.float32]:
+        """Give the vectors [C, D], as they were given."""
+        return self._exact.vectors
+
+    @property
     def exact(self) -> ExactIndex:
         """Give the exact index over the same vectors."""
         return self._exact
@@ -125,6 +145,10 @@ class FaissIndex:
         """Find k candidates of large score; see `Index.search`."""
         queries = check_search(query_vectors, self.dim, k)
         rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
+        return self.search_filtered(queries, k, rows)
+
+    def search_filtered(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
+        """Search with arguments that are checked already; the query vectors are [B, M, D]."""
         few = exact_is_better(self.inner, self.kind, self._breadth, k, rows)
         many = self.kind == "flat" and len(queries) > _MOST_FLAT_QUERIES
         if few or many or rows.allowed_lists is not None:
@@ -147,36 +171,49 @@ class FaissIndex:
 
     def _search_inside(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
         request = _Request(queries, k, rows)
-        fetches = self._first_fetches(k, rows)
         step = max(_QUERY_VECTORS_AT_ONCE // queries.shape[1], 1)
-        for fetch in np.unique(fetches):
-            same = np.flatnonzero(fetches == fetch)
+        for fetch, same in self._first_fetches(k, rows):
             for start in range(0, len(same), step):
-                self._answer(request, same[start : start + step], int(fetch))
+                self._answer(request, same[start : start + step], fetch)
         return request.hits()
 
-    def _first_fetches(self, k: int, rows: RowFilter) -> NDArray[np.int64]:
-        """Choose F for each query, from the query's own filter alone: a power of two."""
+    def _first_fetches(self, k: int, rows: RowFilter) -> list[tuple[int, NDArray[np.int64]]]:
+        """Choose F for each query, from the query's own filter alone.
+
+        Where rows are excluded F has three significant bits, so that few different ones are
+        searched apart.
+
+        Returns:
+            Each F, with the queries that begin with it, rising.
+        """
         per_result = self.settings.overfetch if self.kind in _REFINED_KINDS else 1
-        most = min(k, self.num_candidates)  # of whatever k; its powers must stay in 64 bits
-        wanted = most * per_result + 1 + rows.excluded_counts()
-        powers = np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
-        return np.asarray(np.minimum(powers, rows.num_allowed))
+        wanted = min(k, self.num_candidates) * per_result + 1
+        plain = min(-(-wanted // _STEP) * _STEP, rows.num_allowed)
+        if not len(rows.exclude.rows):
+            return [(plain, np.arange(len(rows.exclude)))]
+        more = wanted + rows.excluded_counts()  # [B]
+        step = 1 << np.maximum(np.frexp(more)[1].astype(np.int64) - 3, 0)
+        fetches = np.minimum(-(-more // step) * step, rows.num_allowed)
+        fetches[more == wanted] = plain
+        different = [fetches[0]] if (fetches == fetches[0]).all() else sorted_distinct(fetches)
+        return [(int(fetch), np.flatnonzero(fetches == fetch)) for fetch in different]
 
     def _answer(self, request: "_Request", open_queries: NDArray[np.int64], fetch: int) -> None:
         """Answer queries that begin with the same F; each widens until it has its k."""
         num_allowed = request.rows.num_allowed
         while len(open_queries) and fetch <= _LARGEST_FETCH:
-            queries = np.ascontiguousarray(request.query_vectors[open_queries])
+            queries = request.query_vectors[open_queries]
             approximate, candidates = self._fetch(queries, fetch, request.rows)
-            dry = (candidates[:, :, -1] < 0).all(axis=1)  # FAISS knows no further candidate
             hits = self._score(request, open_queries, candidates)
             done = hits.lengths == request.k
+            dry = candidates[:, :, -1].max(axis=1) < 0  # FAISS knows no further candidate
             if fetch == num_allowed:
                 done |= ~dry
             elif self.kind == "flat":
                 done &= self._nothing_better(queries, hits, approximate[:, :, -1].max(axis=1))
             request.settle(open_queries, hits, done)
+            if done.all():
+                return
             self._answer_exactly(request, open_queries[dry & ~done])  # widening cannot help
             open_queries = open_queries[~done & ~dry]
             fetch = min(4 * fetch, num_allowed)
@@ -187,12 +224,19 @@ class FaissIndex:
             hits = self._exact.search_filtered(
                 request.query_vectors[queries], request.k, request.rows.take(queries)
             )
-            request.settle(queries, hits, np.ones(len(queries), np.bool_))
+            request.settle(queries, hits)
 
     def _score(
         self, request: "_Request", open_queries: NDArray[np.int64], candidates: NDArray[np.int64]
     ) -> Hits:
         """Score the fetched candidates [B, M, F] that may be given; order and cut them at k."""
+        if candidates.shape[1] == 1:
+            lines, dropped = candidates[:, 0], None  # FAISS gives no row twice
+            if len(request.rows.exclude.rows):
+                lines = np.sort(lines, axis=1)
+                dropped = request.rows.excluded_among(open_queries, lines)
+            asked = request.query_vectors[open_queries, 0]
+            return regular_hits(asked, self._exact.vectors, lines, request.k, dropped)
         owners, fetched = _distinct_pairs(candidates, self.num_candidates)
         kept = request.rows.keep(open_queries[owners], fetched)
         owners, fetched = owners[kept], fetched[kept]
@@ -229,7 +273,10 @@ class FaissIndex:
         _bind_threads()
         flat = queries.reshape(-1, self.dim)  # [B * M, D]
         params = search_parameters(self.inner, self.kind, self._breadth, fetch, rows)
-        found = self.inner.search(flat, fetch, params=params)
+        if self._lists is None:
+            found = self.inner.search(flat, fetch, params=params)
+        else:
+            found = self._lists.search(flat, fetch, params)
         shape = (*queries.shape[:2], fetch)
         return found[0].reshape(shape), found[1].reshape(shape)
 
@@ -239,23 +286,22 @@ class _Request:
 
     def __init__(self, query_vectors: NDArray[np.float32], k: int, rows: RowFilter) -> None:
         self.query_vectors, self.k, self.rows = query_vectors, k, rows
-        self._whole: Hits | None = None  # of all queries, settled at once and in their order
-        self._settled = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))]
+        self._settled: list[tuple[NDArray[np.int64], Hits]] = []  # queries and their hits
 
-    def settle(self, queries: NDArray[np.int64], hits: Hits, done: NDArray[np.bool_]) -> None:
-        """Keep the hits of those queries [B] that are done [B]."""
-        if len(queries) == len(self.query_vectors) and done.all():
-            self._whole = hits if (queries == np.arange(len(queries))).all() else None
-        chosen = np.repeat(done, hits.lengths)
-        owners = np.repeat(queries, hits.lengths)[chosen]
-        self._settled.append((owners, hits.candidate_rows[chosen], hits.scores[chosen]))
+    def settle(
+        self, queries: NDArray[np.int64], hits: Hits, done: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Keep the hits of queries [B]; only of those that are done [B], if that is given."""
+        if done is not None and not done.all():
+            queries, hits = queries[done], take_hits(hits, np.flatnonzero(done))
+        self._settled.append((queries, hits))
 
     def hits(self) -> Hits:
         """Give the hits of all queries, in the order of the queries."""
-        if self._whole is not None:
-            return self._whole
-        owners, rows, scores = (np.concatenate(part) for part in zip(*self._settled, strict=True))
-        return make_hits(owners, rows, scores, k=self.k, num_queries=len(self.query_vectors))
+        if len(self._settled) == 1 and len(self._settled[0][0]) == len(self.query_vectors):
+            return self._settled[0][1]
+        queries = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in self._settled)])
+        return take_hits(join_hits([hits for _, hits in self._settled]), np.argsort(queries))
 
 
 def _distinct_pairs(
@@ -264,8 +310,6 @@ def _distinct_pairs(
     """Give the queries and rows of the candidates [B, M, F], each pair once; -1 is none."""
     owners, interests, columns = np.nonzero(candidates >= 0)
     rows = candidates[owners, interests, columns]
-    if candidates.shape[1] == 1:  # FAISS gives no row twice
-        return owners, rows
     keys = sorted_distinct(owners * num_candidates + rows)
     return keys // num_candidates, keys % num_candidates
 

@@ -11,7 +11,7 @@ from recsys.foundations import ConfigError
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
-_OVERFETCH = (1, 2, 3, 4, 6, 8, 12, 16)  # of ivf_pq_fast
+_OVERFETCH = (16, 12, 8, 6, 4, 3, 2, 1)  # of ivf_pq_fast, falling
 _CANDIDATES_PER_RESULT = 3
 _BROADEST_GRAPH_SEARCH = 4096
 _TRAINING_PER_CENTROID = 39  # candidates; below it FAISS advises against
@@ -32,7 +32,7 @@ class Family:
         index_bytes: Estimate of what FAISS holds beside the stored vectors.
         dial: The setting that is searched for: `num_probes` or `ef_search`.
         largest: The dial's largest value.
-        overfetch: The values of that setting to try; one where it means nothing.
+        overfetch: The values of that setting to try, falling; one where it means nothing.
     """
 
     settings: IndexSettings

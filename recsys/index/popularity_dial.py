@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recsys.foundations import ArgumentError, Ragged, check_positive, check_shape
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
+from recsys.index.stored_index import Vectors
 
 LARGEST_ALPHA = 10.0
 
@@ -44,7 +45,7 @@ class PopularityDial:
 
     def __init__(
         self,
-        vectors: NDArray[np.float32],
+        vectors: Vectors,
         log_popularity: NDArray[np.float64],
         temperature: float,
     ) -> None:

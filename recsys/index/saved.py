@@ -1,4 +1,4 @@
-"""The saved forms: `index.faiss` as FAISS writes it, vectors as `.npy`."""
+"""The saved forms: `index.faiss` as FAISS writes it, vectors as `.npy`; both are mapped."""
 
 import contextlib
 import errno
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from recsys.foundations import FormatError, MissingFileError, atomic_file
 from recsys.index.faiss_index import FaissIndex
+from recsys.index.mapped import read_mapped, share_vectors
 from recsys.index.settings import IndexSettings
 
 _UNBOUNDED = (b"IwPQ", b"IwPf")  # FAISS counts a table that it never builds under this metric
 _TYPES = (b"IxFI", b"IHNf", b"IHNs", b"IwFl", b"IwSq", *_UNBOUNDED)
 _HEADER = struct.Struct("<4s i q q q ? i")  # type, width, count, two unused, trained, metric
+_LENGTH = struct.Struct("<q")  # of a flat index's vectors, in numbers; follows the header
 
 
 def write_index(path: Path, index: FaissIndex) -> None:
@@ -30,7 +32,11 @@ def write_index(path: Path, index: FaissIndex) -> None:
 
 
 def read_index(path: Path, vectors: NDArray[np.float32], settings: IndexSettings) -> FaissIndex:
-    """Read an index that `write_index` wrote.
+    """Read an index that `write_index` wrote; its pages are shared with others that read it.
+
+    The file is mapped, not copied (`read_mapped` says what is), and must not change while the index
+    lives; a rename may replace it. A flat index, and a graph over whole vectors, read these in
+    `vectors`, so that they are in memory once.
 
     Args:
         path: The file.
@@ -45,7 +51,10 @@ def read_index(path: Path, vectors: NDArray[np.float32], settings: IndexSettings
     limit = None if kind in _UNBOUNDED else path.stat().st_size
     try:
         with _bounded_allocations(limit):
-            inner = faiss.read_index(str(path))
+            inner = read_mapped(path)
+        if getattr(inner, "nprobe", 1) < 1:
+            raise RuntimeError("a search would read no list")
+        share_vectors(inner, vectors)
         return FaissIndex(vectors, inner, settings)
     except (RuntimeError, MemoryError, ValueError) as error:
         raise FormatError(f"{path} is damaged: not an index that this version reads.") from error
@@ -69,7 +78,19 @@ def _check_header(path: Path, vectors: NDArray[np.float32]) -> bytes:
             f"{path} holds {count} vectors of width {dim}, the item vectors are "
             f"{vectors.shape[0]} of width {vectors.shape[1]}: they do not belong together."
         )
+    if kind == b"IxFI":
+        _check_flat(path, vectors)
     return bytes(kind)
+
+
+def _check_flat(path: Path, vectors: NDArray[np.float32]) -> None:
+    """Check the length of a flat index, whose vectors are never read."""
+    with path.open("rb") as file:
+        file.seek(_HEADER.size)
+        length = file.read(_LENGTH.size)
+    whole = _HEADER.size + _LENGTH.size + 4 * vectors.size
+    if length != _LENGTH.pack(vectors.size) or path.stat().st_size != whole:
+        raise FormatError(f"{path} is damaged: it must hold {vectors.size} numbers, and no more.")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.index.row_filter import RowFilter
+from recsys.index.scoring import take_rows
 
 PADDED_TO = 16  # rows of a block's scores
 _SCORES_AT_ONCE = 1 << 21  # 8 MiB
@@ -67,12 +68,14 @@ def scored_blocks(
             rows, chosen = np.arange(start, stop), vectors[start:stop]
         else:
             rows = allowed[start:stop]
-            chosen = np.take(vectors, rows, axis=0, out=gathered[: len(rows)], mode="clip")
+            chosen = take_rows(vectors, rows, gathered[: len(rows)])
         scores = buffer[: _padded(len(rows))]
         np.matmul(chosen, flat.T, out=scores[: len(rows)])
         scores[len(rows) :] = -np.inf
         if num_interests > 1:
             scores = scores.reshape(-1, num_interests, num_queries).max(axis=1)
+        if allowed is None and row_filter.hidden is not None:
+            scores[: len(rows)][row_filter.hidden.mask[start:stop]] = -np.inf
         excluded.mark(scores, rows)
         yield ScoredBlock(scores, rows, chosen, norms[rows])
 

@@ -52,6 +52,37 @@ def check_finite(name: str, vectors: NDArray[Any]) -> None:
         raise ArgumentError(f"`{name}` must be finite, row {row} is not.")
 
 
+def inner_products(asked: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute inner products over the last axis; the others are broadcast.
+
+    Each is one call of BLAS's dot product, so that the order of its additions follows from D alone:
+    the other pairs, their number and where they stand in memory play no part.
+
+    Args:
+        asked: [..., D], C-contiguous.
+        found: [..., D], C-contiguous.
+    """
+    products = np.matmul(asked[..., None, :], found[..., :, None])  # [..., 1, 1]
+    return np.asarray(products[..., 0, 0])
+
+
+def take_rows(
+    vectors: NDArray[np.float32], rows: NDArray[np.int64], out: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Copy some rows of the catalogue, and no more: ``out`` [n, D], which is returned.
+
+    Args:
+        vectors: [C, D]; may be a memory map.
+        rows: [n], from -1, which gives some row.
+        out: C-contiguous.
+    """
+    if vectors.flags.c_contiguous:
+        # "clip" alone writes to `out` without a copy
+        return np.take(vectors, rows, axis=0, out=out, mode="clip")
+    out[:] = vectors[rows]  # `take` would first copy the whole catalogue
+    return out
+
+
 def score_pairs(
     query_vectors: NDArray[np.float32],
     vectors: NDArray[np.float32],
@@ -75,21 +106,44 @@ def score_pairs(
     scores = np.empty(len(rows), np.float32)
     _, num_interests, dim = query_vectors.shape
     step = min(max(_NUMBERS_AT_ONCE // max(num_interests * dim, 1), 1), len(rows))
-    asked = np.empty((step, num_interests, dim), np.float32)
-    found = np.empty((step, 1, dim), np.float32)
-    products = np.empty((step, num_interests, dim))
+    asked = np.empty((step, num_interests, dim))
+    found = np.empty((step, 1, dim))
+    taken = np.empty((step, dim), np.float32)
     for start in range(0, len(rows), max(step, 1)):
         part = slice(start, min(start + step, len(rows)))
         size = part.stop - start
-        # "clip" alone writes to `out` without a copy; rows are never outside
-        np.take(query_vectors, queries[part], axis=0, out=asked[:size], mode="clip")
-        np.take(vectors, rows[part], axis=0, out=found[:size, 0], mode="clip")
-        products[:size] = asked[:size]
-        products[:size] *= found[:size]
-        sums = products[:size].reshape(size * num_interests, dim).sum(axis=1)
-        scores[part] = sums.reshape(-1, num_interests).max(axis=1)
+        asked[:size] = query_vectors[queries[part]]
+        found[:size, 0] = take_rows(vectors, rows[part], taken[:size])
+        scores[part] = inner_products(asked[:size], found[:size]).max(axis=1)
     scores += np.float32(0.0)  # -0 becomes 0: equal scores have equal bytes
     return scores
+
+
+def sort_keys(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Make one number of a score and a row, which rises by score (falling), then row (rising).
+
+    Args:
+        scores: [...], finite.
+        rows: [...], from 0, below 2^32.
+    """
+    bits = (np.float32(0.0) - scores).view(np.int32)  # 0 - x: there is one zero
+    return (_as_integers(bits).astype(np.int64) << 32) | rows
+
+
+def rows_of_keys(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the rows that `sort_keys` was given."""
+    return keys & 0xFFFF_FFFF
+
+
+def scores_of_keys(keys: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Give the scores that `sort_keys` was given; of -0, 0."""
+    bits = _as_integers((keys >> 32).astype(np.int32))
+    return np.float32(0.0) - bits.view(np.float32)
+
+
+def _as_integers(bits: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Make the bits of float32 rise as the numbers do; its own inverse."""
+    return bits ^ ((bits >> 31) & 0x7FFF_FFFF)
 
 
 def order_pairs(
@@ -106,9 +160,7 @@ def order_pairs(
     Returns:
         Positions of the pairs that stay, in that order.
     """
-    bits = (np.float32(0.0) - scores).view(np.int32).astype(np.int64)  # 0 - x: there is one zero
-    falling = np.where(bits < 0, -(2**31) - bits, bits)
-    order = np.argsort((falling << 32) + rows)
+    order = np.argsort(sort_keys(scores, rows))
     counts = np.bincount(queries)
     narrow = np.uint16 if len(counts) <= 2**16 else np.int64  # 16 bits are sorted by counting
     order = order[np.argsort(queries[order].astype(narrow), kind="stable")]
@@ -147,3 +199,11 @@ def join_hits(parts: list[Hits]) -> Hits:
         np.concatenate([np.zeros(0, np.int64), *(part.candidate_rows for part in parts)]),
         np.concatenate([np.zeros(0, np.float32), *(part.scores for part in parts)]),
     )
+
+
+def take_hits(hits: Hits, queries: NDArray[np.int64]) -> Hits:
+    """Take the hits of some queries, in the order given."""
+    lengths = hits.lengths[queries]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    places = np.arange(offsets[-1]) + np.repeat(hits.offsets[queries] - offsets[:-1], lengths)
+    return Hits(offsets, hits.candidate_rows[places], hits.scores[places])

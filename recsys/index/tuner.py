@@ -26,6 +26,7 @@ from recsys.metrics import bootstrap_interval
 
 log = logging.getLogger(__name__)
 NOISE = 0.95  # a score below this share of another is taken to be worse, not mismeasured
+_MORE_LISTS = 4  # times the fewest that find enough
 _SLOWER_BY = 1.5  # than the best with as many lists: it is not tried with more lists
 
 
@@ -53,6 +54,7 @@ class Tuner:
     best_trial: int = 0
     trials: list[Trial] = field(default_factory=list)
     _centroids: tuple[NDArray[np.float32], float] | None = None  # with the seconds they took
+    _probes: int = 0  # the fewest lists around these centroids that find enough; 0: not known
     _left: set[str] = field(default_factory=set)  # what is stored by kinds that are not tried on
 
     @property
@@ -82,7 +84,7 @@ class Tuner:
 
     def add_lists(self, families: list[Family | Skipped]) -> float:
         """Try the kinds with as many lists each; give the best score among them, else 0."""
-        self._centroids = None
+        self._centroids, self._probes = None, 0
         scores: dict[str, float] = {}
         for family in families:
             if isinstance(family, Skipped):
@@ -90,7 +92,7 @@ class Tuner:
             elif family.stores not in self._left:
                 scores[family.stores] = self._add(family)
         best = max(scores.values(), default=0.0)
-        if isinstance(self.goal, RecallGoal):
+        if self._seeks_recall:
             self._left |= {name for name, one in scores.items() if _SLOWER_BY * one < best}
         return best
 
@@ -119,8 +121,8 @@ class Tuner:
         for overfetch in family.overfetch:
             score = self._try(family, index.with_dial(overfetch=overfetch), seconds)
             scores.append(score)
-            if score < NOISE * max(scores):
-                break  # to score more of them anew takes longer than to read fewer lists saves
+            if score < NOISE * max(scores) or (self._seeks_recall and not score):
+                break  # to read more lists takes longer than to score fewer anew saves
         return max(scores)
 
     def _centroids_for(self, family: Family) -> tuple[NDArray[np.float32] | None, float]:
@@ -135,12 +137,15 @@ class Tuner:
 
     def _try(self, family: Family, index: FaissIndex, seconds: float) -> float:
         """Set the dial, verify, time and judge; give the score, 0 where it may not be taken."""
+        smallest, largest = self._dial_range(family)
         found = self.goal.set_dial(
             lambda value: index.with_dial(**{family.dial: value}),
             self.tuned_on,
-            smallest=family.smallest(self.tuned_on.k, self.exact.num_candidates),
-            largest=family.largest,
+            smallest=smallest,
+            largest=largest,
         )
+        if family.kind in LIST_KINDS and found.meets:
+            self._probes = min(self._probes or found.value, found.value)
         dial = {family.dial: found.value}
         index = index.with_dial(**dial)
         if len(family.overfetch) > 1:
@@ -169,11 +174,25 @@ class Tuner:
         may = outcome not in ("below the target", "too slow")
         return self.goal.score(recall, trial.speedup or 0.0) if may else 0.0
 
+    def _dial_range(self, family: Family) -> tuple[int, int]:
+        """Give the values of the dial that are worth a try.
+
+        Shorter vectors around the same centroids need no fewer lists than others did, and where
+        four times as many are not enough, more would not be faster.
+        """
+        smallest = family.smallest(self.tuned_on.k, self.exact.num_candidates)
+        if family.kind not in LIST_KINDS or not self._probes or not self._seeks_recall:
+            return smallest, family.largest
+        largest = min(_MORE_LISTS * self._probes, family.largest)
+        return min(max(smallest, self._probes - 1), largest), largest
+
+    @property
+    def _seeks_recall(self) -> bool:
+        return isinstance(self.goal, RecallGoal)
+
     def _judge(self, index: FaissIndex, found: Setting, recall: float) -> tuple[Times | None, str]:
         """Time an index that is set; give the times, where there are any, and the outcome."""
-        if not self.goal.allows_recall(recall) or (
-            isinstance(self.goal, RecallGoal) and not found.meets
-        ):
+        if not self.goal.allows_recall(recall) or (self._seeks_recall and not found.meets):
             return None, "below the target"
         indexes: Mapping[str, FaissIndex | ExactIndex] = {EXACT: self.exact, NEW: index}
         if self.best.kind != "flat":
@@ -188,7 +207,7 @@ class Tuner:
 
     @property
     def _lost(self) -> str:
-        return "slower" if isinstance(self.goal, RecallGoal) else "finds less"
+        return "slower" if self._seeks_recall else "finds less"
 
     def _take(self, index: FaissIndex) -> None:
         before = self.trials[self.best_trial]

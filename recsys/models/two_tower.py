@@ -51,6 +51,11 @@ class TwoTower(nn.Module):
         ridge: The ridge part, if there is one.
         item_features: A row for each item, and perhaps more behind them; only histories that read
             the item tower need them. They may be set later, and are no part of the state.
+
+    Attributes:
+        num_history_items: Rows below it may stand in histories. Where histories read the item
+            tower it may be set above the number of items, to `item_features` of items that came
+            after the training.
     """
 
     history_vectors: Tensor | None
@@ -71,7 +76,8 @@ class TwoTower(nn.Module):
             self.temperature = LearnedTemperature(
                 spec.temperature, low=spec.min_temperature, high=spec.max_temperature
             )
-        self.register_buffer("history_vectors", None, persistent=False)  # [num_items, D]
+        self.register_buffer("history_vectors", None, persistent=False)  # [N, D]
+        self.num_history_items = item_tower.rows.num_ids
         self._told: tuple[FeatureTable, Tensor] | None = None  # of which items features tell
 
     @property
@@ -133,7 +139,7 @@ class TwoTower(nn.Module):
                 takes none, or has a ridge part and does not train, or histories read the item
                 tower and there are no `item_features`.
         """
-        num_items = self.item_tower.rows.num_ids
+        num_items = self.num_history_items
         histories = inputs.histories[:, : self.history_length]
         if histories.size and histories.max() >= num_items:
             raise ArgumentError(
@@ -177,7 +183,7 @@ class TwoTower(nn.Module):
         The first queries do it by themselves; this is for those who want it done before.
 
         Returns:
-            [num_items, D], kept until `train` is called or other values are loaded.
+            [num_history_items, D], kept until `train` is called or other values are loaded.
 
         Raises:
             ArgumentError: The model trains, or there are no `item_features`.
@@ -185,7 +191,7 @@ class TwoTower(nn.Module):
         if self.training:
             raise ArgumentError("The vectors of histories must not be kept while a model trains.")
         if self.history_vectors is None:
-            embed, num_items = self._embed_for_histories(), self.item_tower.rows.num_ids
+            embed, num_items = self._embed_for_histories(), self.num_history_items
             self.history_vectors = embed_catalogue(embed, num_items, self.device)
         return self.history_vectors
 
@@ -211,7 +217,7 @@ class TwoTower(nn.Module):
         """Tell of which items the item tower knows anything: bool, the shape of `item_rows`."""
         features, tower = self._features_of_items(), self.item_tower
         if self._told is None or self._told[0] is not features:
-            by_features = features.known(tower.features.names)[: tower.rows.num_ids]
+            by_features = features.known(tower.features.names)[: self.num_history_items]
             self._told = features, torch.from_numpy(by_features)
         told = self._told[1].to(item_rows.device)
         known: Tensor = told[item_rows.clamp(min=0)] & (item_rows >= 0)
@@ -228,7 +234,7 @@ class TwoTower(nn.Module):
         return embed
 
     def _features_of_items(self) -> FeatureTable:
-        num_items, features = self.item_tower.rows.num_ids, self.item_features
+        num_items, features = self.num_history_items, self.item_features
         if features is None or len(features) < num_items:
             given = "none" if features is None else len(features)
             raise ArgumentError(

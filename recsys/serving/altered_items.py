@@ -16,12 +16,12 @@ from recsys.serving.hidden_features import hide_features
 
 @dataclass(frozen=True)
 class AlteredItems:
-    """What I items are without each piece, and without all of them.
+    """What the tower makes of I items without each piece, of all of them, and of none.
 
     Attributes:
-        vectors: [I, W, E], W = pieces + 1; with the item's own bias, but for the last, which has
-            none.
-        pieces: What each of the first W - 1 hides.
+        vectors: [I, W, E], W = pieces + 2; with the item's own bias, but for the last, of which
+            nothing is known, and which has none.
+        pieces: What each of the first W - 2 hides; the one behind them hides nothing.
         biases: [I]; None where the model has none.
     """
 
@@ -39,7 +39,7 @@ def alter_items(bundle: Bundle, rows: NDArray[np.int64]) -> AlteredItems:
     """
     model = bundle.model
     pieces = _pieces(model)
-    num = len(pieces) + 1
+    num = len(pieces) + 2
     hides = {piece: np.zeros((len(rows), num), np.bool_) for piece in pieces}
     for place, piece in enumerate(pieces):
         hides[piece][:, [place, num - 1]] = True
@@ -58,7 +58,7 @@ def alter_items(bundle: Bundle, rows: NDArray[np.int64]) -> AlteredItems:
     bias = model.bias_place
     if bias is None:
         return AlteredItems(vectors, pieces, None)
-    biases = np.asarray(bundle.item_vectors[rows, bias])
+    biases = np.asarray(bundle.item_vectors[rows])[:, bias]
     vectors[:, :-1, bias], vectors[:, -1, bias] = biases[:, None], 0
     return AlteredItems(vectors, pieces, biases)
 

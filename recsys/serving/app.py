@@ -163,7 +163,8 @@ def _health(lookup: Lookup | None) -> Any:
         if lookup is None:
             return _reply(503, {"error": "No bundle is loaded."})
         bundle = lookup.bundle
-        counts = {"num_users": bundle.num_users, "num_items": bundle.num_items}
+        num_items = bundle.num_items - len(bundle.withdrawn)
+        counts = {"num_users": bundle.num_users, "num_items": num_items}
         return _reply(200, {"status": "ok", "bundle_id": bundle.bundle_id, **counts})
 
     return health

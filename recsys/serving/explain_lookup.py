@@ -93,7 +93,7 @@ class ExplainLookup:
         flat = altered.vectors.reshape(-1, altered.vectors.shape[2])
         others = _scores(query[None, :, :dim], flat[:, :dim])[0].max(axis=0)
         others = others.reshape(altered.vectors.shape[:2])  # [I, W]
-        found = {piece: scores - others[:, n] for n, piece in enumerate(altered.pieces)}
+        found = {piece: others[:, -2] - others[:, n] for n, piece in enumerate(altered.pieces)}
         if altered.biases is not None:
             found["bias"] = altered.biases.astype(np.float64)
         return _with_remainder("item", others[:, -1], found, scores, added)

@@ -62,14 +62,17 @@ class ItemFilters:
 def popular_hits(bundle: Bundle, k: int, exclude: Ragged, items: ItemFilter) -> Hits:
     """Give each query the items chosen most often in training; scores are the counts.
 
+    Withdrawn items are not given; those that an update added have the count 0.
+
     Args:
         bundle: The bundle.
         k: At least 1.
         exclude: B lists of rows.
         items: `excluded` must stand in `exclude` already.
     """
-    counts = bundle.item_counts
-    rows = np.arange(len(counts)) if items.allowed is None else items.allowed
+    counts, rows = bundle.item_counts, bundle.live_rows
+    if items.allowed is not None:
+        rows = np.intersect1d(rows, items.allowed, assume_unique=True)
     places = np.full(len(counts), -1)  # of each item among those allowed
     places[rows] = np.arange(len(rows))
     taken = places[exclude.rows]

@@ -79,7 +79,7 @@ class ItemLookup:
             raise ArgumentError("`items` must be ids, or a table with a column 'item_id'.")
         ids = as_ids(items["item_id"])
         rows = vocabulary.rows(ids)
-        rows = np.where(rows < self._bundle.num_items, rows, -1)
+        rows = np.where(rows < self._bundle.num_model_items, rows, -1)
         features = self._bundle.items.features.schema.encode(items)
         return vector_table("item_id", ids, embed_items(self._bundle.model, rows, features))
 
@@ -100,13 +100,13 @@ class ItemLookup:
         return pa.table(columns)
 
     def rows(self, ids: pa.LargeStringArray | None) -> NDArray[np.int64]:
-        """Give the rows of candidates by id, in the order asked; None: of all.
+        """Give the rows of candidates by id, in the order asked; None: of all but withdrawn ones.
 
         Raises:
             UnknownIdError: One is no candidate.
         """
         if ids is None:
-            return np.arange(self._bundle.num_items)
+            return self._bundle.live_rows
         rows = self._bundle.items.vocabulary.rows(ids)
         refuse_unknown(ids, (rows < 0) | (rows >= self._bundle.num_items))
         return rows

@@ -23,6 +23,7 @@ from recsys.serving.ids import Ids, as_ids
 from recsys.serving.item_filter import ItemFilter, ItemFilters, popular_hits
 from recsys.serving.known_users import KnownUsers
 from recsys.serving.lists import concatenated, repeated
+from recsys.serving.without_rows import without_rows
 
 USERS_AT_ONCE = 8192
 _ITEMS_AT_ONCE = 1 << 22  # of all users of a block; a row of the answer takes about 50 bytes
@@ -163,5 +164,6 @@ class UserLookup:
     def _search(self, request: UserRequest) -> Search:
         """Give what finds items for vectors, as the request says."""
         if request.popularity_alpha != 0:
-            return partial(self._dial.search, alpha=request.popularity_alpha)
+            dialled = partial(self._dial.search, alpha=request.popularity_alpha)
+            return without_rows(dialled, self._bundle.withdrawn, self._bundle.num_items)
         return self._bundle.exact.search if request.exact else self._bundle.index.search

@@ -225,7 +225,7 @@ def start_from_bundle(
         items=items,
         schemas=_schemas(dataset.users, dataset.items, dataset.context_schema),
         old_schemas=_schemas(bundle.users, bundle.items, bundle.context_schema),
-        old_counts=bundle.item_counts,
+        old_counts=bundle.item_counts[: bundle.num_model_items],
     )
     _log_untaught(old, users, items)
     for name in carried.fresh_layers:

@@ -91,7 +91,7 @@ def told_peer(recall: Callable[[int, int], float]) -> Peer:
         rows[:, int(k * recall(value, overfetch)) :] = -1
         return rows
 
-    return Peer("told", "told", "breadth", 64, look_up, 1, 0.0, overfetch=(1, 2))
+    return Peer("told", "told", "breadth", 64, look_up, 1, 0.0, overfetch=(2, 1))
 
 
 def test_a_peer_that_cannot_meet_the_target_says_so() -> None:

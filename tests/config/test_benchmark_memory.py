@@ -43,6 +43,12 @@ def make_config(name: str, settings: dict[str, Any]) -> BenchmarkConfig:
             {"step.catalogue_sizes": [20_000_000, 30_000_000, 20_000_000]},
             "step.catalogue_sizes: 30,000,000 needs at least 12.9 GB",
         ),
+        # a byte a value, and a row of 8: 10^9 x 72 bytes; 126,491 centroids of 256 bytes
+        (
+            "index_build",
+            {"index_build.num_items": 10**9},
+            "index_build.num_items: 1,000,000,000 needs at least 72.0 GB",
+        ),
         (
             "sampler",
             {"sampler.catalogue_sizes": [10**9]},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recsys.config import (
     BaselinesConfig,
     BenchmarkConfig,
+    CompactConfig,
     DiagnoseConfig,
     EvaluateConfig,
     ExplainConfig,
@@ -21,6 +22,7 @@ from recsys.config import (
     ReindexConfig,
     ServeConfig,
     TrainConfig,
+    UpdateConfig,
     compose_config,
     flatten,
     to_plain,
@@ -32,6 +34,7 @@ CONF = Path(__file__).parents[2] / "conf"
 STAGES: dict[str, Any] = {
     "baselines": (BaselinesConfig, {}),
     "benchmark": (BenchmarkConfig, {}),
+    "compact": (CompactConfig, {"bundle": "b"}),
     "diagnose": (DiagnoseConfig, {}),
     "evaluate": (EvaluateConfig, {"bundle": "b"}),
     "explain": (ExplainConfig, {"bundle": "b", "user": "u"}),
@@ -41,6 +44,7 @@ STAGES: dict[str, Any] = {
     "recommend": (RecommendConfig, {"bundle": "b", "output": "o"}),
     "serve": (ServeConfig, {"bundle": "b"}),
     "train": (TrainConfig, {}),
+    "update": (UpdateConfig, {"bundle": "b", "remove": ["a"]}),
 }
 # What a choice cannot be without.
 NEEDED = {

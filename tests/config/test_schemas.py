@@ -13,6 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from recsys.config import (
     BaselinesConfig,
+    CompactConfig,
     EvaluateConfig,
     ExplainConfig,
     NeighboursConfig,
@@ -21,6 +22,7 @@ from recsys.config import (
     ReindexConfig,
     ServeConfig,
     TrainConfig,
+    UpdateConfig,
     compose_config,
     load,
     register_schemas,
@@ -524,6 +526,23 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"bundle": "b", "index": "annoy"}, "index=annoy is not a choice."),
         ({"bundle": "b", "index": "ivf_pq", "index.code_bits": 3}, "index.code_bits must be"),
     ],
+    "update": [
+        ({"items": "x.csv"}, "bundle must be given: bundle="),
+        ({"bundle": "b"}, "update needs items=FILE, remove=FILE or remove=[ID,...], or both."),
+        ({"bundle": "b", "remove": "x", "list_separator": ""}, "list_separator must not be empty."),
+        ({"bundle": "b", "remove": "x", "on_unknown": "x"}, "on_unknown must be one of error, ski"),
+        ({"bundle": "b", "remove": "x", "on_bad_rows": "x"}, "on_bad_rows must be one of error"),
+        ({"bundle": "b", "remove": "x", "max_share": 1.5}, "max_share must be from 0 to 1, got"),
+        ({"bundle": "b", "remove": "x", "recall.k": 0}, "recall.k must be at least 1, got 0."),
+        ({"bundle": "b", "remove": [""]}, "remove must hold no empty id."),
+        ({"bundle": "b", "remove": {"a": 1}}, "remove must be a file or a list of ids, got"),
+        ({"bundle": "b", "items": 3}, "items must be a path or a list of paths, got 3."),
+    ],
+    "compact": [
+        ({"seed": 1}, "bundle must be given: bundle="),
+        ({"bundle": "b", "recall.drift": -0.1}, "recall.drift must be from 0 to 1, got -0.1."),
+        ({"bundle": "b", "recall.num_queries": 0}, "recall.num_queries must be at least 1"),
+    ],
     "serve": [
         ({"port": 80}, "bundle must be given: bundle="),
         ({"bundle": "b", "port": 70_000}, "port must lie between 0 and 65535, got 70000."),
@@ -545,6 +564,8 @@ SCHEMAS: dict[str, Any] = {
     "neighbours": NeighboursConfig,
     "explain": ExplainConfig,
     "index": ReindexConfig,
+    "update": UpdateConfig,
+    "compact": CompactConfig,
     "serve": ServeConfig,
     "baselines": BaselinesConfig,
 }

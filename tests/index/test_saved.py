@@ -1,7 +1,11 @@
 """Saved indexes and vectors: the way there and back, and every damaged file refused."""
 
+import gc
 import struct
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -48,15 +52,117 @@ def test_a_read_index_gives_the_same_hits(settings: IndexSettings, tmp_path: Pat
     assert sorted(file.name for file in tmp_path.iterdir()) == ["index.faiss", "vectors.npy"]
 
 
+TRUNCATED = """
+import sys
+from pathlib import Path
+from recsys.foundations import FormatError
+from recsys.index import IndexSettings, read_index, read_vectors
+
+folder, kind, sizes = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+settings = eval(kind, {"IndexSettings": IndexSettings})
+vectors, whole = read_vectors(folder / "vectors.npy"), (folder / "index.faiss").read_bytes()
+for size in eval(sizes):
+    path = folder / "cut" / "index.faiss"
+    path.write_bytes((whole + bytes(9))[:size])
+    try:
+        read_index(path, vectors, settings)
+    except FormatError as error:
+        assert f"{path} is damaged" in str(error), error
+    else:
+        raise SystemExit(f"{kind} of {size} bytes of {len(whole)} was read")
+    path.unlink()
+print("refused")
+"""
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.kind)
-def test_a_truncated_index_is_refused(settings: IndexSettings, tmp_path: Path) -> None:
-    path = tmp_path / "index.faiss"
+def test_an_index_truncated_anywhere_is_refused_and_ends_no_process(
+    settings: IndexSettings, tmp_path: Path
+) -> None:
+    write_vectors(tmp_path / "vectors.npy", make_vectors())
+    write_index(tmp_path / "index.faiss", FaissIndex.build(make_vectors(), settings))
+    (tmp_path / "cut").mkdir()
+    size = (tmp_path / "index.faiss").stat().st_size
+    sizes = {*range(120), *range(size - 40, size), size + 1, size + 9}
+    for page in range(0, size, 4096):  # where a mapped file ends, a read beyond it is a SIGBUS
+        sizes |= {page, page + 1, page + 5, page + 2048, page + 4093}
+    chosen = sorted(sizes - {size})
+    done = subprocess.run(
+        [sys.executable, "-c", TRUNCATED, tmp_path, repr(settings), repr(chosen)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.kind)
+def test_a_read_index_leaves_its_bytes_in_the_files(
+    settings: IndexSettings, tmp_path: Path
+) -> None:
+    write_vectors(tmp_path / "vectors.npy", make_vectors())
+    write_index(tmp_path / "index.faiss", FaissIndex.build(make_vectors(), settings))
+    vectors = read_vectors(tmp_path / "vectors.npy")
+    inner: Any = read_index(tmp_path / "index.faiss", vectors, settings).inner
+    places = {}
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        if line.endswith((str(tmp_path / "index.faiss"), str(tmp_path / "vectors.npy"))):
+            start, end = (int(one, 16) for one in line.split()[0].split("-"))
+            places[Path(line.split()[-1]).name] = range(start, end)
+
+    def where(address: object) -> str | None:
+        found = [name for name, place in places.items() if int(address) in place]  # type: ignore[call-overload]
+        return found[0] if found else None
+
+    if settings.kind == "flat":
+        assert where(inner.codes.data()) == "vectors.npy"
+    elif settings.kind.startswith("hnsw"):
+        whole = settings.kind == "hnsw"
+        storage: Any = faiss.downcast_index(inner.storage)
+        assert where(storage.codes.data()) == ("vectors.npy" if whole else "index.faiss")
+        assert where(inner.hnsw.neighbors.data()) == "index.faiss"
+    else:  # the codes of ivf_pq_fast are copied, into an order of their own
+        wanted = None if settings.kind == "ivf_pq_fast" else "index.faiss"
+        for number in range(8):
+            assert where(inner.invlists.get_codes(number)) == wanted
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: settings.kind)
+def test_an_index_whose_file_is_replaced_or_deleted_stays_as_it_was(
+    settings: IndexSettings, tmp_path: Path
+) -> None:
+    path, queries = tmp_path / "index.faiss", make_vectors(5, seed=1)
+    write_vectors(tmp_path / "vectors.npy", make_vectors())
     write_index(path, FaissIndex.build(make_vectors(), settings))
-    whole = path.read_bytes()
-    for size in (0, 10, 40, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        with pytest.raises(FormatError, match=r"index\.faiss is damaged"):
-            read_index(path, make_vectors(), settings)
+    index = read_index(path, read_vectors(tmp_path / "vectors.npy"), settings)
+    before = index.search(queries, 10)
+    write_vectors(tmp_path / "vectors.npy", make_vectors(2000, seed=2))
+    write_index(path, FaissIndex.build(make_vectors(2000, seed=2), settings))
+    for _ in range(2):
+        after = index.search(queries, 10)
+        assert np.array_equal(after.candidate_rows, before.candidate_rows)
+        assert np.array_equal(after.scores, before.scores)
+        path.unlink(missing_ok=True)
+
+
+def test_indexes_over_whole_vectors_keep_no_copy_of_them() -> None:
+    vectors = make_vectors()
+    storage: Any
+    flat = FaissIndex.build(vectors, IndexSettings(kind="flat")).inner
+    graph = FaissIndex.build(vectors, IndexSettings(kind="hnsw", m=8)).inner
+    for storage in (flat, faiss.downcast_index(graph.storage)):
+        assert int(storage.codes.data()) == vectors.ctypes.data
+    every_other = make_vectors()[::2]  # not in one piece: FAISS must have its own
+    copied = FaissIndex.build(every_other, IndexSettings(kind="flat"))
+    assert np.array_equal(copied.inner.reconstruct_n(0, 400), every_other)
+
+
+def test_vectors_stay_alive_as_long_as_an_index_that_reads_them() -> None:
+    wanted = make_vectors()
+    for kind in ("flat", "hnsw"):
+        inner = FaissIndex.build(make_vectors(), IndexSettings(kind=kind)).inner
+        gc.collect()
+        assert np.array_equal(inner.reconstruct_n(0, 800), wanted)
 
 
 def test_a_length_beyond_the_file_is_refused_without_the_memory(tmp_path: Path) -> None:

@@ -191,6 +191,8 @@ def test_runs_the_one_that_is_named_with_other_groups(tmp_path: Path) -> None:
         ("step.catalogue_sizes", [], "step.catalogue_sizes must hold at least one number"),
         ("loss.sizes", [0], r"loss\.sizes must be at least 1"),
         ("search.k", 0, "search.k must be at least 1"),
+        ("index_build.num_items", 0, "index_build.num_items must be at least 1"),
+        ("index_build.kind", "auto", "index_build.kind must be one of flat, hnsw, hnsw_sq8, ivf_"),
         ("filter.k", 0, "filter.k must be at least 1"),
         ("filter.kind", "flat", "filter.kind must be one of hnsw, ivf_flat, ivf_pq"),
         ("filter.percents", [], "filter.percents must hold numbers from 1 to 100"),
