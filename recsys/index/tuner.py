@@ -27,7 +27,7 @@ from recsys.metrics import bootstrap_interval
 log = logging.getLogger(__name__)
 NOISE = 0.95  # a score below this share of another is taken to be worse, not mismeasured
 _MORE_LISTS = 4  # times the fewest that find enough
-_SLOWER_BY = 1.5  # than the best with as many lists: it is not tried with more lists
+_SLOWER_BY = 2.5  # than the best with as many lists: it is not tried with more lists
 
 
 @dataclass
