@@ -7,7 +7,6 @@ import logging
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from recsys.bundle import inherited_provenance, read_bundle, replace_index
@@ -15,6 +14,7 @@ from recsys.cli import job_folder, stage, user_folder
 from recsys.config import ReindexConfig, build, load, register_schemas
 from recsys.config.build_evaluation import as_trained_on, dataset_of_bundle
 from recsys.config.build_index import build_index, queries_of_validation
+from recsys.index import TuningQueries
 
 log = logging.getLogger(__name__)
 register_schemas()
@@ -25,7 +25,7 @@ def index(cfg: ReindexConfig, run_dir: Path) -> Path:
     build.apply_threads(cfg)
     bundle = read_bundle(Path(cfg.bundle))
 
-    def ask(most: int) -> NDArray[np.float32]:
+    def ask(most: int) -> TuningQueries:
         dataset = as_trained_on(bundle, dataset_of_bundle(bundle, cfg.dataset_dir))
         return queries_of_validation(bundle.model, dataset, seed=cfg.seed)(most)
 

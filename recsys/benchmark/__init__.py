@@ -5,7 +5,7 @@ from recsys.benchmark.floor import MachineRates, matmul_rate, measure_rates
 from recsys.benchmark.growth import Growth, growth_of
 from recsys.benchmark.growth_plots import write_growth_plots
 from recsys.benchmark.index_build import measure_index_build
-from recsys.benchmark.index_choice import measure_index
+from recsys.benchmark.index_choice import IndexCase, measure_index
 from recsys.benchmark.language import Learner, measure_language
 from recsys.benchmark.language_plots import write_language_plots
 from recsys.benchmark.language_result import (
@@ -64,6 +64,7 @@ __all__ = [
     "EstimatorRun",
     "FloorStep",
     "Growth",
+    "IndexCase",
     "Job",
     "LanguageResult",
     "Learner",

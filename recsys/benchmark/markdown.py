@@ -32,7 +32,7 @@ def write_markdown(
 def _table(headings: Row, rows: Sequence[Row]) -> list[str]:
     """Lay rows out, without columns that are empty."""
     shown = [i for i in range(len(headings)) if any(row[i] for row in rows)]
-    words = ("measured", "/ other")
+    words = ("measured", "/ other", "index")
     rule = ["---" if headings[i] in words else "---:" for i in shown]
     cells = [[row[i].replace("|", "\\|").replace("\n", "<br>") for i in shown] for row in rows]
     return [f"| {' | '.join(one)} |" for one in ([headings[i] for i in shown], rule, *cells)]

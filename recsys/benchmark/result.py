@@ -39,6 +39,21 @@ class Ratio:
 
 
 @dataclass(frozen=True)
+class NamedTable:
+    """Further figures of a benchmark, as text.
+
+    Attributes:
+        title: What they are.
+        headings: Of the columns.
+        rows: A cell a heading.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class BenchmarkResult:
     """One benchmark.
 
@@ -49,6 +64,7 @@ class BenchmarkResult:
         measurements: By name.
         ratios: Of pairs of them.
         growth: How figures change with a size; empty where no size was varied.
+        tables: Further figures.
     """
 
     name: str
@@ -57,6 +73,7 @@ class BenchmarkResult:
     measurements: Mapping[str, Measurement]
     ratios: tuple[Ratio, ...]
     growth: tuple[Growth, ...] = ()
+    tables: tuple[NamedTable, ...] = ()
 
     def sentence(self) -> str:
         """Say what was compared, and with which sizes."""
@@ -71,6 +88,7 @@ class BenchmarkResult:
             "measurements": {name: one.to_json() for name, one in self.measurements.items()},
             "ratios": [vars(ratio) for ratio in self.ratios],
             "growth": [one.to_json() for one in self.growth],
+            "tables": [vars(table) for table in self.tables],
         }
 
 

@@ -35,6 +35,8 @@ def measurement_rows(results: Sequence[BenchmarkResult]) -> Iterator[Row]:
 def growth_tables(result: BenchmarkResult) -> Iterator[tuple[str, Row, list[Row]]]:
     """Give a table for each size and group of jobs: what it is of, headings, and a row a job.
 
+    Further tables of the benchmark follow as they are.
+
     A cell holds the milliseconds of a call, how many times the floor that is, and the peak memory,
     as far as they are known; the last one, where a job has two sizes, how many times longer the
     largest takes than the smallest.
@@ -45,6 +47,8 @@ def growth_tables(result: BenchmarkResult) -> Iterator[tuple[str, Row, list[Row]
         headings = ("measured", *(f"{size:,}" for size in sizes), "last / first")
         width = len(headings) if any(row[-1] for row in rows) else len(headings) - 1
         yield what, headings[:width], [row[:width] for row in rows]
+    for table in result.tables:
+        yield table.title, table.headings, list(table.rows)
 
 
 def _growth_row(line: Growth, sizes: Sequence[int]) -> Row:

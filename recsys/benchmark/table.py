@@ -47,7 +47,7 @@ def headline(rates: MachineRates | None) -> str:
 def _table(title: str, headings: Row, rows: Sequence[Row]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold")
     for heading in headings:
-        words = heading in ("benchmark", "measured", "/ other")
+        words = heading in ("benchmark", "measured", "/ other", "index")
         table.add_column(heading, justify="left" if words else "right", no_wrap=not words)
     by_benchmark = headings[0] == HEADINGS[0]  # whose name stands once, above its rows
     for place, row in enumerate(rows):

@@ -7,7 +7,6 @@ from recsys.config.schema_benchmark import BenchmarkConfig
 from recsys.config.schema_diagnosis import DiagnoseConfig
 from recsys.config.schema_export import ExportConfig
 from recsys.config.schema_stages import (
-    CompactConfig,
     EvaluateConfig,
     ExplainConfig,
     NeighboursConfig,
@@ -16,8 +15,8 @@ from recsys.config.schema_stages import (
     ReindexConfig,
     ServeConfig,
     TrainConfig,
-    UpdateConfig,
 )
+from recsys.config.schema_updates import CompactConfig, UpdateConfig
 
 __all__ = [
     "BaselinesConfig",

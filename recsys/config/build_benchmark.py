@@ -3,6 +3,7 @@
 from recsys.benchmark import (
     BenchmarkOutcome,
     BenchmarkResult,
+    IndexCase,
     measure_filter,
     measure_index,
     measure_index_build,
@@ -65,4 +66,4 @@ def _run(name: str, config: BenchmarkConfig) -> BenchmarkResult:
 def _run_index(name: str, config: BenchmarkConfig) -> BenchmarkResult:
     if name == "index_build":
         return measure_index_build(**vars(config.index_build), seed=config.seed)
-    return measure_index(**vars(config.index), rounds=config.rounds, seed=config.seed)
+    return measure_index(IndexCase(**vars(config.index)), rounds=config.rounds, seed=config.seed)

@@ -17,6 +17,7 @@ from recsys.index import (
     IndexSettings,
     MainIndex,
     Tuning,
+    TuningQueries,
     TuningTarget,
     build_main,
     check_memory,
@@ -58,7 +59,7 @@ class BuiltIndex:
 def build_index(
     config: IndexConfig,
     vectors: NDArray[np.float32],
-    ask: Callable[[int], NDArray[np.float32]],
+    ask: Callable[[int], TuningQueries],
     folder: Path,
     *,
     seed: int,
@@ -68,7 +69,7 @@ def build_index(
     Args:
         config: The index group.
         vectors: [C, D], float32.
-        ask: Gives query vectors to tune on, at most so many; is called with index=auto alone, and
+        ask: Gives queries to tune on, at most so many; is called with index=auto alone, and
             only for catalogues where there is a choice.
         folder: Where `index_tuning.json` and `index_tuning.png` go.
         seed: Of the choice of queries.
@@ -78,10 +79,13 @@ def build_index(
         return BuiltIndex(_build_named(settings, vectors, config.memory_gb))
     target = TuningTarget(**_those_of(TuningTarget, config))
     small = len(vectors) < target.exact_below
-    queries = np.zeros((0, vectors.shape[1]), np.float32) if small else ask(target.num_queries)
+    none = TuningQueries(np.zeros((0, vectors.shape[1]), np.float32))
+    asked = none if small else ask(target.num_queries)
     for estimate in estimate_kinds(vectors, settings, target.memory_gb) if not small else ():
         log.info("index=auto may build: %s", estimate)
-    index, tuning = tune_index(vectors, queries, settings, target, seed=seed)
+    index, tuning = tune_index(
+        vectors, asked.vectors, settings, target, seed=seed, exclude=asked.exclude
+    )
     print_tuning(tuning)
     return BuiltIndex(index, tuning, tuple(write_tuning(tuning, folder)))
 
@@ -108,13 +112,19 @@ def _build_named(
 
 def queries_of_validation(
     model: TwoTower, dataset: PreparedDataset, *, seed: int
-) -> Callable[[int], NDArray[np.float32]]:
-    """Give a function that embeds users of the validation part, at most so many, drawn by seed."""
+) -> Callable[[int], TuningQueries]:
+    """Give a function that embeds users of the validation part, at most so many, drawn by seed.
 
-    def ask(most: int) -> NDArray[np.float32]:
+    They exclude what they had seen, where lookups do.
+    """
+
+    def ask(most: int) -> TuningQueries:
         queries = build_queries(dataset, "validation")
         rng = make_numpy_generator(seed, "queries of the index")
-        return embed_queries(model, queries.take(rng.permutation(len(queries))[:most]))
+        some = queries.take(rng.permutation(len(queries))[:most])
+        return TuningQueries(
+            embed_queries(model, some), some.seen if dataset.exclude_seen else None
+        )
 
     return ask
 

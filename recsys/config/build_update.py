@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from recsys.bundle import Bundle
 from recsys.config.build_dataset import build_format
-from recsys.config.schema_stages import RecallConfig, UpdateConfig
+from recsys.config.schema_updates import RecallConfig, UpdateConfig
 from recsys.data import read_entities
 from recsys.foundations import DataError, MissingFileError
 from recsys.serving import Ids, as_ids

@@ -13,6 +13,7 @@ from recsys.config import (
     schema_sampling,
     schema_stages,
     schema_training,
+    schema_updates,
 )
 
 STAGES = {
@@ -24,8 +25,8 @@ STAGES = {
     "explain": schema_stages.ExplainConfig,
     "index": schema_stages.ReindexConfig,
     "export": schema_export.ExportConfig,
-    "update": schema_stages.UpdateConfig,
-    "compact": schema_stages.CompactConfig,
+    "update": schema_updates.UpdateConfig,
+    "compact": schema_updates.CompactConfig,
     "serve": schema_stages.ServeConfig,
     "baselines": schema_baselines.BaselinesConfig,
     "diagnose": schema_diagnosis.DiagnoseConfig,

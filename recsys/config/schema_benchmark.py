@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from recsys.config.ranges import at_least, between, one_of
+from recsys.config.ranges import above, at_least, between, one_of
 from recsys.config.schema_language import LanguageBenchmarkConfig
 from recsys.config.schema_model import ModelConfig, OptimizerConfig
 from recsys.config.schema_stages import StageConfig
@@ -119,11 +119,17 @@ class IndexBenchmarkConfig:
     queries_at_once: int = MISSING
     k: int = MISSING
     target_recall: float = MISSING
+    build_minutes: float = MISSING  # of a graph that index=auto tries, as index.build_minutes
+    m: int = MISSING  # of the graphs that are set by hand, as the next
+    ef_construction: int = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         for key in ("catalogue_size", "dim", "num_clusters", "queries_at_once", "k"):
             at_least(f"index.{key}", getattr(self, key), 1)
+        at_least("index.m", self.m, 2)
+        at_least("index.ef_construction", self.ef_construction, 1)
+        above("index.build_minutes", self.build_minutes, 0)
         at_least("index.num_queries", self.num_queries, 20)
         at_least("index.spread", self.spread, 0)
         between("index.target_recall", self.target_recall, 0, 1)

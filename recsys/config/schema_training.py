@@ -101,6 +101,8 @@ class AutoIndexConfig(IndexConfig):
     exact_below: int = MISSING
     num_queries: int = MISSING
     build_minutes: float = MISSING
+    latency_ms: float | None = MISSING
+    search_threads: int = MISSING
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -52,9 +52,7 @@ def retrieval_report(
     recall = {system: some[f"recall_at_{slice_k}"] for system, some in values.items()}
     difference = {name: one - values["popularity"][name] for name, one in values["model"].items()}
     metrics = resampling.means(values["model"]) | plain_estimates(systems.model.coverage())
-    through_index = resampling.means(systems.index.values())
-    if through_index:
-        through_index |= plain_estimates(systems.index.coverage())
+    through_index = _through_index(values["model"], systems, resampling)
     ties = _tie_summary(systems.ties())
     fallback = queries.nothing_known()
     numbers = count_part(dataset, queries, exclude_seen, ranked)
@@ -83,6 +81,17 @@ def retrieval_report(
         warnings=_tie_warnings(metrics, ties, ks) + _seen_warnings(numbers),
         per_user=_per_user(dataset, queries, values, fallback),
     )
+
+
+def _through_index(exact: Values, systems: Systems, resampling: Resampling) -> dict[str, Estimate]:
+    """Estimate what comes through the index, and of recall what that loses, user by user."""
+    found = systems.index.values()
+    if not found:
+        return {}
+    lost = {
+        f"recall_lost_at_{k}": exact[f"recall_at_{k}"] - found[f"recall_at_{k}"] for k in systems.ks
+    }
+    return resampling.means({**found, **lost}) | plain_estimates(systems.index.coverage())
 
 
 def _tie_summary(ties: Values) -> dict[str, float]:

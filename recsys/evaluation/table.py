@@ -24,7 +24,9 @@ _NAMES = {
     "mean_popularity": "mean popularity",
     "coverage": "coverage",
     "index_recall": "index recall",
+    "recall_lost": "recall lost to the index",
 }
+_AT_ALL = ("recall", "index_recall", "recall_lost")
 _DEFINITIONS = (
     "Recall: found / all relevant; capped recall: found / min(k, relevant); precision: found / k; "
     "mean popularity: training events of what is shown; coverage: share of the catalogue shown."
@@ -132,8 +134,8 @@ def _likelihood_line(report: Report) -> str:
 
 
 def _shown(report: Report, metric: str) -> tuple[int, ...]:
-    """Choose the k that are shown: of a model's report recall at all, the rest at one."""
-    return report.ks if metric == "recall" or not report.popularity else (report.slice_k,)
+    """Choose the k that are shown: of a model's report recalls at all, the rest at one."""
+    return report.ks if metric in _AT_ALL or not report.popularity else (report.slice_k,)
 
 
 def _slices_table(report: Report, name: str) -> Table:

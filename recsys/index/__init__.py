@@ -1,5 +1,7 @@
 """Indexes over candidate vectors: exact search, FAISS, and the saved form."""
 
+from recsys.index.asked import TuningQueries
+from recsys.index.centroids import find_centroids
 from recsys.index.changed_index import ChangedExactIndex, ChangedIndex
 from recsys.index.changed_index_vectors import ChangedVectors
 from recsys.index.changes import Changes
@@ -8,7 +10,7 @@ from recsys.index.changes_saved import (
     read_changes,
     write_changes,
 )
-from recsys.index.dial import find_setting
+from recsys.index.dial import Setting, find_setting
 from recsys.index.estimate import BuildEstimate, check_memory, estimate_build, estimate_kinds
 from recsys.index.exact import ExactIndex
 from recsys.index.faiss_index import FaissIndex
@@ -59,9 +61,11 @@ __all__ = [
     "ScannIndex",
     "ScoredCandidates",
     "Search",
+    "Setting",
     "StoredIndex",
     "Trial",
     "Tuning",
+    "TuningQueries",
     "TuningTarget",
     "Vectors",
     "build_main",
@@ -70,6 +74,7 @@ __all__ = [
     "check_scann",
     "estimate_build",
     "estimate_kinds",
+    "find_centroids",
     "find_setting",
     "fold",
     "index_bytes",

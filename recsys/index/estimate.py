@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from recsys.foundations import ConfigError, num_threads
 from recsys.index.build_inner import build_inner, num_training_vectors
-from recsys.index.families import Family, families, index_bytes
+from recsys.index.families import (
+    Family,
+    graph_families,
+    index_bytes,
+    list_counts,
+    list_families,
+)
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
@@ -128,7 +134,7 @@ def estimate_build(vectors: NDArray[np.float32], settings: IndexSettings) -> Bui
 def estimate_kinds(
     vectors: NDArray[np.float32], settings: IndexSettings, memory_gb: float | None
 ) -> Iterator[BuildEstimate]:
-    """Estimate each kind that `tune_index` builds, unless a graph would take it too long.
+    """Estimate each kind that `tune_index` builds, with as many lists as the middle of its tries.
 
     Args:
         vectors: [C, D], at least one.
@@ -136,7 +142,13 @@ def estimate_kinds(
         memory_gb: Bound of an index with its vectors; None: any.
     """
     most = math.inf if memory_gb is None else memory_gb * 1e9
-    for family in families(settings, len(vectors), vectors.shape[1], most_bytes=most):
+    counts = list_counts(settings, len(vectors))
+    middle = counts[len(counts) // 2]
+    tried = (
+        *list_families(settings, *vectors.shape, num_lists=middle, most_bytes=most),
+        *graph_families(settings, *vectors.shape, most_bytes=most),
+    )
+    for family in tried:
         if isinstance(family, Family):
             yield estimate_build(vectors, family.settings)
 

@@ -11,13 +11,15 @@ from recsys.foundations import ConfigError
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
-_OVERFETCH = (1, 2, 4, 8, 16)  # of ivf_pq_fast
+_OVERFETCH = (16, 12, 8, 6, 4, 3, 2, 1)  # of ivf_pq_fast, falling
 _CANDIDATES_PER_RESULT = 3
 _BROADEST_GRAPH_SEARCH = 4096
 _TRAINING_PER_CENTROID = 39  # candidates; below it FAISS advises against
+_LISTS_PER_ROOT = (1, 2, 4, 8, 16)  # times sqrt(C)
 # ivf_pq is none of them: on 10,000 x 64 its codes trained for tens of seconds, those of ivf_pq_fast
 # for 0.2, and its lookups were slower.
-_ORDER = ("ivf_flat", "ivf_fp16", "ivf_sq8", "ivf_pq_fast", "hnsw", "hnsw_sq8")
+_WITH_LISTS = ("ivf_flat", "ivf_fp16", "ivf_sq8", "ivf_pq_fast")
+_DIMENSIONS_A_CODE = (2, 4)  # of ivf_pq_fast
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Family:
         index_bytes: Estimate of what FAISS holds beside the stored vectors.
         dial: The setting that is searched for: `num_probes` or `ef_search`.
         largest: The dial's largest value.
-        overfetch: The values of that setting to try; one where it means nothing.
+        overfetch: The values of that setting to try, falling; one where it means nothing.
     """
 
     settings: IndexSettings
@@ -44,6 +46,11 @@ class Family:
     def kind(self) -> str:
         """Name it as the settings do."""
         return self.plan.kind
+
+    @property
+    def stores(self) -> str:
+        """Name what it stores for a vector, whatever the number of lists."""
+        return self.plan.factory.rpartition(",")[2] if self.plan.num_lists else self.plan.factory
 
     def smallest(self, k: int, num_candidates: int) -> int:
         """Give the dial's smallest sensible value.
@@ -70,44 +77,93 @@ class Skipped:
     reason: str
 
 
-def families(
-    settings: IndexSettings, num_candidates: int, dim: int, *, most_bytes: float = math.inf
-) -> Iterator[Family | Skipped]:
-    """Give the kinds of approximate index, or why one is left out.
+def list_counts(settings: IndexSettings, num_candidates: int) -> tuple[int, ...]:
+    """Give the numbers of lists to try, rising: the one that is set, or 1 to 16 times sqrt(C).
 
     Args:
-        settings: Build parameters that hold for all: `m`, `ef_construction`, `num_lists`,
-            `num_codes`, `code_bits`, `reproducible`.
+        settings: Whose `num_lists` is the only one where it is set.
+        num_candidates: C, at least 1; each list has 39 of them at least.
+    """
+    if settings.num_lists is not None:
+        return (settings.num_lists,)
+    most = max(num_candidates // _TRAINING_PER_CENTROID, 1)
+    usual = (round(times * math.sqrt(num_candidates)) for times in _LISTS_PER_ROOT)
+    return tuple(sorted({min(count, most) for count in usual}))
+
+
+def list_families(
+    settings: IndexSettings,
+    num_candidates: int,
+    dim: int,
+    *,
+    num_lists: int,
+    most_bytes: float = math.inf,
+) -> Iterator[Family | Skipped]:
+    """Give the kinds of index with lists, or why one is left out.
+
+    Args:
+        settings: Build parameters that hold for all: `num_codes`, `code_bits`.
+        num_candidates: C, at least 1.
+        dim: D.
+        num_lists: Of each.
+        most_bytes: Memory for the index and the stored vectors together.
+    """
+    settings = replace(settings, factory="", num_lists=num_lists, num_probes=None)
+    for kind in _WITH_LISTS:
+        for codes in _codes(settings, dim) if kind == "ivf_pq_fast" else (None,):
+            chosen = replace(settings, kind=kind, num_codes=codes)
+            yield _family_or_reason(chosen, num_candidates, dim, most_bytes)
+
+
+def graph_families(
+    settings: IndexSettings, num_candidates: int, dim: int, *, most_bytes: float = math.inf
+) -> Iterator[Family | Skipped]:
+    """Give the kinds of graph, or why one is left out; see `list_families`.
+
+    Args:
+        settings: Build parameters that hold for all: `m`, `ef_construction`, `reproducible`.
         num_candidates: C, at least 1.
         dim: D.
         most_bytes: Memory for the index and the stored vectors together.
     """
-    for kind in _ORDER:
-        lists = settings.num_lists
-        if lists is None:
-            usual = round(4 * math.sqrt(num_candidates))
-            lists = max(min(usual, num_candidates // _TRAINING_PER_CENTROID), 1)
-        chosen = replace(settings, kind=kind, factory="", num_lists=lists, num_probes=None)
-        try:
-            plan = plan_index(chosen, num_candidates=num_candidates, dim=dim, quiet=True)
-        except ConfigError as error:
-            yield Skipped(kind, str(error))
-            continue
-        needed = index_bytes(plan, chosen, num_candidates, dim)
-        vectors = 4 * num_candidates * dim
-        advised = _TRAINING_PER_CENTROID * plan.num_training
-        if plan.kind == "flat":
-            yield Skipped(kind, f"{num_candidates:,} items are too few to train it")
-        elif plan.num_training > 1 and num_candidates < advised:
-            yield Skipped(kind, f"trained by {num_candidates:,} items, where it needs {advised:,}")
-        elif vectors + needed > most_bytes:
-            yield Skipped(
-                kind,
-                f"{(vectors + needed) / 1e9:.3g} GB with the item vectors, more than the "
-                f"{most_bytes / 1e9:.3g} GB allowed",
-            )
-        else:
-            yield _family(chosen, plan, needed, num_candidates)
+    for kind in GRAPH_KINDS:
+        chosen = replace(settings, kind=kind, factory="")
+        yield _family_or_reason(chosen, num_candidates, dim, most_bytes)
+
+
+def _codes(settings: IndexSettings, dim: int) -> tuple[int, ...]:
+    """Give the numbers of parts of a vector, each with a code, most first."""
+    if settings.num_codes is not None:
+        return (settings.num_codes,)
+    parts = {
+        max(n for n in range(1, max(dim // width, 1) + 1) if dim % n == 0)
+        for width in _DIMENSIONS_A_CODE
+    }
+    return tuple(sorted(parts, reverse=True))
+
+
+def _family_or_reason(
+    settings: IndexSettings, num_candidates: int, dim: int, most_bytes: float
+) -> Family | Skipped:
+    kind = settings.kind
+    try:
+        plan = plan_index(settings, num_candidates=num_candidates, dim=dim, quiet=True)
+    except ConfigError as error:
+        return Skipped(kind, str(error))
+    needed = index_bytes(plan, settings, num_candidates, dim)
+    vectors = 4 * num_candidates * dim
+    advised = _TRAINING_PER_CENTROID * plan.num_training
+    if plan.kind == "flat":
+        return Skipped(kind, f"{num_candidates:,} items are too few to train it")
+    if plan.num_training > 1 and num_candidates < advised:
+        return Skipped(kind, f"trained by {num_candidates:,} items, where it needs {advised:,}")
+    if vectors + needed > most_bytes:
+        return Skipped(
+            kind,
+            f"{(vectors + needed) / 1e9:.3g} GB with the item vectors, more than the "
+            f"{most_bytes / 1e9:.3g} GB allowed",
+        )
+    return _family(settings, plan, needed, num_candidates)
 
 
 def _family(settings: IndexSettings, plan: IndexPlan, needed: int, num_candidates: int) -> Family:

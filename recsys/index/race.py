@@ -1,17 +1,15 @@
-"""Two or more indexes timed in turn on the same queries, with one thread."""
+"""Two or more indexes timed in turn on the same queries."""
 
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from recsys.foundations import held_threads
+from recsys.index.asked import Asked
 from recsys.index.hits import Index
 
-_LEAST_ROUNDS, _MOST_ROUNDS = 7, 41
+_LEAST_ROUNDS = 7
 _SECONDS = 2.0  # after which only the least rounds are run
 
 
@@ -31,6 +29,10 @@ class Times:
         """Give the queries a second, by the median."""
         return self.queries / statistics.median(self.seconds[name])
 
+    def milliseconds(self, name: str) -> float:
+        """Give the milliseconds of a block of queries, the median."""
+        return 1e3 * statistics.median(self.seconds[name])
+
     def speedup(self, name: str, other: str) -> float:
         """Give how many times faster `name` is than `other`: the median of the rounds' ratios."""
         pairs = zip(self.seconds[name], self.seconds[other], strict=True)
@@ -38,7 +40,7 @@ class Times:
 
 
 def race(
-    indexes: Mapping[str, Index], queries: NDArray[np.float32], k: int, *, at_once: int
+    indexes: Mapping[str, Index], asked: Asked, *, at_once: int, threads: int, most: int = 41
 ) -> Times:
     """Time searches of a block of queries, every index in turn on the same block.
 
@@ -47,22 +49,23 @@ def race(
 
     Args:
         indexes: Name -> index; at least one.
-        queries: [Q, D] or [Q, M, D].
-        k: Results asked for.
+        asked: Q queries, with what they exclude.
         at_once: Queries of a block; no more than Q are taken.
+        threads: Of a search.
+        most: Rounds, however short; at least 1.
     """
-    at_once = min(at_once, len(queries))
+    total = len(asked.queries)
+    at_once = min(at_once, total)
     seconds: dict[str, list[float]] = {name: [] for name in indexes}
     started = time.monotonic()
-    with held_threads(1):
-        for turn in range(-1, _MOST_ROUNDS):
+    with held_threads(threads):
+        for turn in range(-1, most):
             if turn >= _LEAST_ROUNDS and time.monotonic() - started > _SECONDS:
                 break
-            first = (turn + 1) * at_once % max(len(queries) - at_once + 1, 1)
-            block = np.ascontiguousarray(queries[first : first + at_once])
+            queries, exclude = asked.block((turn + 1) * at_once % (total - at_once + 1), at_once)
             for name in list(indexes)[:: 1 if turn % 2 == 0 else -1]:
                 before = time.perf_counter()
-                indexes[name].search(block, k)
+                indexes[name].search(queries, asked.k, exclude=exclude)
                 if turn >= 0:
                     seconds[name].append(time.perf_counter() - before)
     return Times(seconds, at_once)

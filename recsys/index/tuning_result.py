@@ -20,6 +20,10 @@ class TuningTarget:
         exact_below: Candidates below which exact search is taken unmeasured.
         num_queries: Most queries it is measured on; half of them choose, half verify.
         build_minutes: Graphs that would take longer to build, by what a part takes, are not tried.
+        latency_ms: Most milliseconds that a search of `queries_at_once` queries may take, in the
+            median; the index with the most recall within it is taken, and `target_recall` holds
+            only where there is none. None: the fastest that finds `target_recall`.
+        search_threads: Of the searches that are timed.
     """
 
     target_recall: float
@@ -29,6 +33,8 @@ class TuningTarget:
     exact_below: int
     num_queries: int
     build_minutes: float
+    latency_ms: float | None = None
+    search_threads: int = 1
 
     def __post_init__(self) -> None:
         if not 0 < self.target_recall <= 1:
@@ -37,8 +43,10 @@ class TuningTarget:
             )
         if self.memory_gb is not None and not self.memory_gb > 0:
             raise ConfigError(f"index.memory_gb must be above 0, got {self.memory_gb}.")
-        if not self.build_minutes > 0:
-            raise ConfigError(f"index.build_minutes must be above 0, got {self.build_minutes}.")
+        for name in ("build_minutes", "latency_ms"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"index.{name} must be above 0, got {value}.")
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(
@@ -46,7 +54,13 @@ class TuningTarget:
                 )
 
 
-_LEAST = {"target_k": 1, "queries_at_once": 1, "exact_below": 0, "num_queries": 20}
+_LEAST = {
+    "target_k": 1,
+    "queries_at_once": 1,
+    "exact_below": 0,
+    "num_queries": 20,
+    "search_threads": 1,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +71,14 @@ class Trial:
         kind: As in the settings.
         factory: FAISS's words for it; empty where it was not built.
         dial: The settings that were searched for, with their values.
-        outcome: chosen, slower, below the target, or not tried.
+        outcome: chosen, slower, below the target, or not tried; under `latency_ms` also finds
+            less, and too slow.
         reason: Why it was not tried; else empty.
         recall: Mean index recall over the verifying queries; None where it was not measured.
         recall_low: Lower end of its 95 % bootstrap interval.
         recall_high: Upper end.
-        queries_per_second: Of one thread, the median; None where it was not timed.
+        queries_per_second: Of `search_threads` threads, the median; None where it was not timed.
+        block_ms: Milliseconds of a search of `queries_at_once` queries, the median.
         speedup: Times exact search, the median of rounds in turn.
         index_bytes: Of FAISS's index beside the item vectors, an estimate.
         build_seconds: With the threads that are set; centroids are found once and counted once.
@@ -77,6 +93,7 @@ class Trial:
     recall_low: float | None = None
     recall_high: float | None = None
     queries_per_second: float | None = None
+    block_ms: float | None = None
     speedup: float | None = None
     index_bytes: int | None = None
     build_seconds: float | None = None

@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from recsys.config import ReindexConfig, build_index, compose_config
 from recsys.foundations import ConfigError
-from recsys.index import FaissIndex
+from recsys.index import FaissIndex, TuningQueries
 
 VECTORS = np.random.default_rng(0).standard_normal((3000, 8), dtype=np.float32)
 
 
-def ask(most: int) -> NDArray[np.float32]:
-    return VECTORS[:most]
+def ask(most: int) -> TuningQueries:
+    return TuningQueries(VECTORS[:most])
 
 
 def stop(*_: object, **__: object) -> None:

@@ -403,7 +403,16 @@ def test_the_loss_is_split_into_model_and_index(tmp_path: Path) -> None:
     # The best one is always missing: of the top 1 nothing is found, of the top 5 four.
     assert report.through_index["index_recall_at_1"].value == 0
     assert report.through_index["index_recall_at_5"].value == pytest.approx(4 / 5)
+    for k in (1, 5):
+        lost, name = report.through_index[f"recall_lost_at_{k}"], f"recall_at_{k}"
+        between = report.metrics[name].value - report.through_index[name].value
+        assert lost.value == pytest.approx(between)
+        assert lost.low is not None
+        assert lost.high is not None
+        assert lost.low <= lost.value <= lost.high
     same = evaluate(dataset, approximate=ExactIndex(items))
+    nothing = same.through_index["recall_lost_at_5"]
+    assert (nothing.value, nothing.low, nothing.high) == (0, 0, 0)
     assert same.through_index["index_recall_at_5"].value == 1
     for name, estimate in same.metrics.items():
         assert same.through_index[name] == estimate

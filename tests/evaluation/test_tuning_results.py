@@ -1,13 +1,19 @@
 """What a tuning writes: a row a trial, the frontier, a picture."""
 
 import io
+import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.text import Text
 from rich.console import Console
 
 from recsys.evaluation import write_tuning
-from recsys.evaluation.tuning_results import frontier, tuning_table
+from recsys.evaluation.tuning_plot import frontier, spread_out, tuning_figure
+from recsys.evaluation.tuning_results import tuning_table
 from recsys.index import IndexSettings, Trial, Tuning, TuningTarget
 
 
@@ -20,6 +26,7 @@ def make_trial(name: str, recall: float | None, speedup: float | None, outcome: 
         recall_low=recall,
         recall_high=recall,
         queries_per_second=None if speedup is None else 100 * speedup,
+        block_ms=None if speedup is None else 10 / speedup,
         speedup=speedup,
         index_bytes=2_000_000,
         build_seconds=1.5,
@@ -65,6 +72,29 @@ def test_every_trial_is_written_and_shown(tmp_path: Path) -> None:
     shown = console.export_text()
     for words in ("fast num_probes=3", "0.9100 [0.9100, 0.9100]", "800", "2.0 MB", "too few"):
         assert words in shown
+
+
+def test_the_names_in_the_picture_do_not_overlap() -> None:
+    crowded = [make_trial(f"kind{i}", 0.95 + 1e-4 * i, 9 - 1e-3 * i, "slower") for i in range(9)]
+    tuning = replace(make_tuning(), trials=crowded)
+    assert len(frontier(tuning)) == 9
+    figure = tuning_figure(tuning)
+    figure.draw_without_rendering()
+    [axes] = figure.axes
+    named = [text for text in axes.texts if "kind" in text.get_text()]
+    boxes = [Text.get_window_extent(text) for text in named]  # without the line to the point
+    assert len(boxes) == 9
+    for one, other in itertools.combinations(boxes, 2):
+        assert one.y1 <= other.y0 or other.y1 <= one.y0
+        assert one.x0 >= axes.get_window_extent().x1  # beside the points, not over them
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_heights_that_are_spread_out_are_apart_in_the_same_order(heights: list[float]) -> None:
+    moved = spread_out(heights, 0.05)
+    ordered = [moved[i] for i in sorted(range(len(heights)), key=lambda place: heights[place])]
+    assert all(upper - lower >= 0.05 - 1e-9 for lower, upper in itertools.pairwise(ordered))
+    assert max(moved) <= 1 + 1e-9
 
 
 def test_nothing_measured_is_a_file_without_a_picture(tmp_path: Path) -> None:

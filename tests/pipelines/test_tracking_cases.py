@@ -13,7 +13,8 @@ import yaml
 
 from pipelines.train import train
 from recsys.config import TrainConfig, compose_config
-from recsys.foundations import TrackingError, read_json
+from recsys.foundations import Ragged, TrackingError, read_json
+from recsys.index import FaissIndex, Tuning, TuningQueries, tune_index
 
 CASES = Path(__file__).parents[1] / "cases"
 Fit = Callable[..., Path]
@@ -86,6 +87,31 @@ def test_a_run_is_recorded_with_settings_metrics_data_and_files(store: Path, fit
     for name in ("config.yaml", "bundle/manifest.json", "report/report.json"):
         assert (files / name).is_file()
     assert list(files.glob("report/*.png"))
+
+
+def test_the_tuning_of_the_index_is_sent_and_leaves_out_what_was_seen(
+    store: Path, fit: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[TuningQueries] = []
+
+    def noting(*args: Any, exclude: Ragged | None, **kwargs: Any) -> tuple[FaissIndex, Tuning]:
+        asked.append(TuningQueries(args[1], exclude))
+        return tune_index(*args, exclude=exclude, **kwargs)
+
+    monkeypatch.setattr("recsys.config.build_index.tune_index", noting)
+    folder = fit(
+        {"index": "auto", "index.exact_below": 0, "index.target_k": 3, "index.num_queries": 20}
+    )
+    files = artifacts_of(store, tracked(store, folder)) / "report"
+    for name in ("index_tuning.json", "index_tuning.png"):
+        assert (files / name).read_bytes() == (folder / name).read_bytes()
+    noted = read_json(folder / "bundle" / "manifest.json")["provenance"]["index_tuning"]
+    tuning = read_json(files / "index_tuning.json")
+    assert noted["chosen"] == next(one for one in tuning["trials"] if one["outcome"] == "chosen")
+    [queries] = asked
+    assert queries.exclude is not None  # as lookups do
+    assert len(queries.exclude) == len(queries.vectors)
+    assert queries.exclude.lengths.min() > 0
 
 
 def test_the_bundle_is_not_sent_where_that_is_not_wanted(store: Path, fit: Fit) -> None:
