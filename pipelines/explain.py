@@ -21,7 +21,7 @@ def explain(cfg: ExplainConfig) -> None:
     build.apply_threads(cfg)
     lookup = Lookup(read_bundle(Path(cfg.bundle)))
     items = build_explained_items(cfg)
-    found = lookup.explain(cfg.user, items, k=cfg.k, num_history=cfg.num_history)
+    found = lookup.explain(cfg.user, items, k=cfg.k, num_history=cfg.num_history, where=cfg.where)
     print_explanations(lookup, cfg.user, found)
 
 

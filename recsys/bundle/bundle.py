@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Entities, FeatureSchema
 from recsys.foundations import Ragged
-from recsys.index import ChangedIndex, Changes, ExactSearch, FaissIndex, Vectors
+from recsys.index import ChangedIndex, Changes, ExactSearch, MainIndex, Vectors
 from recsys.models import TwoTower
 
 
@@ -54,7 +54,7 @@ class Bundle:
     histories: Ragged
     history_times: Ragged | None
     item_vectors: Vectors
-    index: FaissIndex | ChangedIndex
+    index: MainIndex | ChangedIndex
     exclude_seen: bool
     clock: str
 
@@ -84,7 +84,7 @@ class Bundle:
         return self.index.exact
 
     @property
-    def main_index(self) -> FaissIndex:
+    def main_index(self) -> MainIndex:
         """Give the index that was built, without what changed since."""
         return self.index.main if isinstance(self.index, ChangedIndex) else self.index
 

@@ -3,7 +3,7 @@
 import datetime
 import importlib.metadata
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from recsys.foundations import (
     sha256_text,
     write_json,
 )
+from recsys.index import INDEX_FORMS
 
 FORMAT = "recsys-bundle"
 FORMAT_VERSION = 3
 CHANGED_VERSION = 4  # of bundles whose items are not those that the model was trained with
 METRIC = "inner_product"
 MANIFEST = "manifest.json"
-FILES = frozenset(
+FILES = frozenset(  # beside those of the index
     {
         "model.json",
         "model.safetensors",
@@ -35,10 +36,9 @@ FILES = frozenset(
         "history_times.npy",
         "item_vectors.npy",
         "index.json",
-        "index.faiss",
     }
 )
-_LIBRARIES = ("recsys-retrieval", "torch", "faiss-cpu", "numpy", "pyarrow")
+_LIBRARIES = ("recsys-retrieval", "torch", "faiss-cpu", "scann-core", "numpy", "pyarrow")
 
 
 def write_manifest(
@@ -115,13 +115,22 @@ def _check(where: Path, manifest: Mapping[str, Any], version: int) -> None:
         raise FormatError(f"{where} is damaged: its SHA-256 is not that of its content.")
     if manifest.get("metric") != METRIC:
         raise FormatError(f"{where} names the metric {manifest.get('metric')!r}, not {METRIC!r}.")
-    unlisted = sorted(FILES - set(manifest.get("files") or ()))
+    listed = set(manifest.get("files") or ())
+    unlisted = sorted(FILES - listed) or sorted(set(index_form(listed)) - listed)
     if unlisted:
         raise FormatError(f"{where} is damaged: it does not list {unlisted[0]}.")
     if (version == CHANGED_VERSION) != isinstance(manifest.get("changes"), dict):
         raise FormatError(f"{where} is damaged: `changes` does not go with its format version.")
     if manifest.get("bundle_id") != _identity(manifest["files"], version):
         raise FormatError(f"{where} is damaged: its bundle id is not that of its files.")
+
+
+def index_form(listed: Collection[str]) -> tuple[str, ...]:
+    """Give the files of the form of index that is listed at least in part; of FAISS's without any.
+
+    `index.json` is none of them.
+    """
+    return max(INDEX_FORMS, key=lambda names: len(set(names).intersection(listed)))
 
 
 def _identity(files: Mapping[str, Any], version: int) -> str:

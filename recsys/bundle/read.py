@@ -14,10 +14,10 @@ from recsys.foundations import FormatError, read_json
 from recsys.index import (
     CHANGES_FILES,
     ChangedIndex,
-    FaissIndex,
     IndexSettings,
+    MainIndex,
     read_changes,
-    read_index,
+    read_main,
     read_vectors,
 )
 
@@ -74,7 +74,7 @@ def read_bundle(path: Path | str, *, verify: bool = True) -> Bundle:
 
 def _read_index(
     folder: Path, manifest: dict[str, Any], num_model_items: int, dim: int
-) -> FaissIndex | ChangedIndex:
+) -> MainIndex | ChangedIndex:
     """Read the index and, where the items have changed since it was built, the changes.
 
     Without changes of the items there are as many vectors as the model has items.
@@ -88,7 +88,7 @@ def _read_index(
             f"{vectors.shape[1]}, the model gives {num_model_items} of width {dim}."
         )
     settings = IndexSettings.from_json(read_json(folder / "index.json"))
-    main = read_index(folder / "index.faiss", vectors, settings)
+    main = read_main(folder, vectors, settings)
     listed = set(manifest["files"]) & set(CHANGES_FILES)
     if listed and not changed:
         raise FormatError(f"{folder / min(listed)} does not belong to a bundle without changes.")

@@ -12,20 +12,18 @@ from numpy.typing import NDArray
 
 from recsys.bundle.bundle import Bundle
 from recsys.bundle.histories import known_histories, write_histories
-from recsys.bundle.manifest import FILES, write_manifest
+from recsys.bundle.manifest import FILES, index_form, write_manifest
 from recsys.bundle.model_files import write_model
 from recsys.data import Entities, PreparedDataset, write_entities
 from recsys.foundations import ArgumentError, atomic_folder, check_shape, write_json
 from recsys.index import (
     Changes,
-    FaissIndex,
+    MainIndex,
     write_changes,
-    write_index,
+    write_main,
     write_vectors,
 )
 from recsys.models import TwoTower
-
-_INDEX_FILES = frozenset({"index.json", "index.faiss"})
 
 
 def write_bundle(
@@ -34,7 +32,7 @@ def write_bundle(
     model: TwoTower,
     dataset: PreparedDataset,
     item_vectors: NDArray[np.float32],
-    index: FaissIndex,
+    index: MainIndex,
     config: Mapping[str, Any],
     scores: Mapping[str, Any],
     provenance: Mapping[str, Any],
@@ -82,7 +80,7 @@ def write_bundle(
         write_entities(folder / "items.parquet", dataset.items)
         write_histories(folder, *known_histories(dataset))
         write_vectors(folder / "item_vectors.npy", item_vectors)
-        _write_index(folder, index)
+        write_main(folder, index)
         write_manifest(
             folder,
             dataset_fingerprint=dataset.fingerprint,
@@ -99,11 +97,13 @@ class NewParts:
 
     Attributes:
         index: Another main index, over all vectors of the other bundle; None: that of it.
+        vectors: The file of these vectors, where it was written already; it is shared.
         changes: Since the main index was built; None: none.
         items: Other items; None: those of the other bundle.
     """
 
-    index: FaissIndex | None = None
+    index: MainIndex | None = None
+    vectors: Path | None = None
     changes: Changes | None = None
     items: Entities | None = None
 
@@ -111,7 +111,7 @@ class NewParts:
 def replace_index(
     bundle: Bundle,
     path: Path,
-    index: FaissIndex,
+    index: MainIndex,
     *,
     scores: Mapping[str, Any],
     provenance: Mapping[str, Any],
@@ -187,20 +187,23 @@ def write_version(
     """
     if path.resolve() == bundle.path.resolve():
         raise ArgumentError(f"`path` must be a new folder: {path} is the bundle itself.")
-    written = set() if parts.index is None else set(_INDEX_FILES)
+    form = index_form(bundle.manifest["files"])
+    written = set() if parts.index is None else {"index.json", *form}
     new_vectors = parts.index is not None and len(bundle.index_changes.rows) > 0
     written |= {"item_vectors.npy"} if new_vectors else set()
     written |= set() if parts.items is None else {"items.parquet"}
     config = dict(bundle.config)
     with atomic_folder(path) as folder:
-        for name in sorted(FILES - written):
+        for name in sorted(FILES.union(form) - written):
             _link(bundle.path / name, folder / name)
         if parts.items is not None:
             write_entities(folder / "items.parquet", parts.items)
         if parts.index is not None:
             config["index"] = parts.index.settings.to_json()
-            _write_index(folder, parts.index)
-            if new_vectors:
+            write_main(folder, parts.index)
+            if new_vectors and parts.vectors is not None:
+                _link(parts.vectors, folder / "item_vectors.npy")
+            elif new_vectors:
                 write_vectors(folder / "item_vectors.npy", parts.index.vectors)
         if parts.changes is not None:
             write_changes(folder, parts.changes)
@@ -215,13 +218,9 @@ def write_version(
     return path
 
 
-def _write_index(folder: Path, index: FaissIndex) -> None:
-    write_json(folder / "index.json", index.settings.to_json())
-    write_index(folder / "index.faiss", index)
-
-
 def _link(source: Path, target: Path) -> None:
     """Share a file that never changes; copy it where the disk cannot."""
+    target.parent.mkdir(exist_ok=True)
     try:
         os.link(source, target)
     except OSError:

@@ -22,14 +22,14 @@ from recsys.evaluation import (
     read_truth,
 )
 from recsys.foundations import ConfigError
-from recsys.index import FaissIndex
+from recsys.index import MainIndex
 from recsys.models import TwoTower
 
 log = logging.getLogger(__name__)
 
 
 def evaluate_model(
-    config: TrainConfig, dataset: PreparedDataset, model: TwoTower, index: FaissIndex
+    config: TrainConfig, dataset: PreparedDataset, model: TwoTower, index: MainIndex
 ) -> Report | None:
     """Evaluate a model on the part that is set; None where it is empty.
 
@@ -81,7 +81,7 @@ def _evaluate(
     ks: list[int],
     dataset: PreparedDataset,
     model: TwoTower,
-    index: FaissIndex,
+    index: MainIndex,
     *,
     seed: int,
     refit: bool,
@@ -152,13 +152,13 @@ def check_judged(bundle: Bundle, evaluation: EvaluationConfig) -> None:
         )
 
 
-def index_of_training(bundle: Bundle) -> FaissIndex:
+def index_of_training(bundle: Bundle) -> MainIndex:
     """Give a bundle's index, which must be over the items of the data set it was trained on.
 
     Raises:
         ConfigError: Its items have been updated since; the message names the bundle before that.
     """
-    if bundle.changes or not isinstance(bundle.index, FaissIndex):
+    if bundle.changes or not isinstance(bundle.index, MainIndex):
         raise ConfigError(
             f"bundle={bundle.path} has other items than the dataset it was trained on, as "
             "recsys update changed them; take the bundle before the first update, "

@@ -12,7 +12,7 @@ from recsys.config.schema_training import AutoIndexConfig, IndexConfig
 from recsys.data import PreparedDataset
 from recsys.evaluation import build_queries, embed_queries, print_tuning, write_tuning
 from recsys.foundations import make_numpy_generator
-from recsys.index import FaissIndex, IndexSettings, Tuning, TuningTarget, tune_index
+from recsys.index import IndexSettings, MainIndex, Tuning, TuningTarget, build_main, tune_index
 from recsys.models import TwoTower
 
 _GRAPH_FROM = 50_000  # candidates from which a graph is worth its build again and again
@@ -28,7 +28,7 @@ class BuiltIndex:
         files: The table and the picture of it.
     """
 
-    index: FaissIndex
+    index: MainIndex
     tuning: Tuning | None = None
     files: tuple[Path, ...] = ()
 
@@ -63,7 +63,7 @@ def build_index(
     """
     settings = build_index_settings(config)
     if settings.kind != "auto" or not isinstance(config, AutoIndexConfig):
-        return BuiltIndex(FaissIndex.build(vectors, settings))
+        return BuiltIndex(build_main(vectors, settings))
     target = TuningTarget(**_those_of(TuningTarget, config))
     small = len(vectors) < target.exact_below
     queries = np.zeros((0, vectors.shape[1]), np.float32) if small else ask(target.num_queries)

@@ -12,7 +12,7 @@ from recsys.config.build_index import settings_while_training
 from recsys.config.schema_stages import TrainConfig
 from recsys.data import FeatureTable, PreparedDataset, consecutive_pairs
 from recsys.foundations import ConfigError
-from recsys.index import FaissIndex
+from recsys.index import build_main
 from recsys.models import TwoTower, encode_candidates
 from recsys.sampling import (
     BigramProposal,
@@ -188,7 +188,7 @@ class SamplingBuilder:
         settings = settings_while_training(self._config.index, num_items)
         return RefreshedHardNegatives(
             partial(_encode_with_towers, model, features, num_items),
-            partial(FaissIndex.build, settings=settings),
+            partial(build_main, settings=settings),
             num_sampled=hard.num_sampled,
             num_top=hard.num_top,
             refresh_steps=hard.refresh_steps,

@@ -296,6 +296,7 @@ class ExplainConfig(StageConfig):
     user: str = MISSING
     item: str | None = MISSING  # null: the k items that would be recommended
     k: int = MISSING
+    where: str | None = MISSING  # an expression over item columns
     num_history: int = MISSING  # items of the history named for each item
 
     def __post_init__(self) -> None:
@@ -303,6 +304,11 @@ class ExplainConfig(StageConfig):
         super().__post_init__()
         at_least("k", self.k, 1)
         at_least("num_history", self.num_history, 0)
+        if self.item is not None and self.where is not None:
+            raise ConfigError(
+                "where= chooses among the items that would be recommended, and item= names one: "
+                "give one of them."
+            )
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ from omegaconf import MISSING
 
 from recsys.config.ranges import alpha, at_least, between, one_of, threads
 from recsys.foundations import ConfigError
-from recsys.index import IndexSettings, TuningTarget
+from recsys.index import IndexSettings, TuningTarget, check_scann
 
 
 @dataclass(kw_only=True)
@@ -84,6 +84,8 @@ class IndexConfig:
         if self.kind == "auto" and not isinstance(self, AutoIndexConfig):
             raise ConfigError("index.kind=auto needs the settings of its own choice: index=auto.")
         IndexSettings(**{one.name: getattr(self, one.name) for one in fields(IndexSettings)})
+        if self.kind == "scann":
+            check_scann()  # before any data is read
 
 
 @dataclass(kw_only=True)

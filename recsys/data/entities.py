@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from recsys.data.bad_rows import BadRows
 from recsys.data.ids import ids_as_text
 from recsys.data.parts import Part, check_columns, join_columns, read_parts
+from recsys.data.plain_types import plain_table
 from recsys.data.raw import RawEntities
 from recsys.data.table_format import TableFormat
 from recsys.foundations import ArgumentError, DataError, check_choice
@@ -88,7 +89,7 @@ def entities_from_table(
     """
     check_choice("on_bad_rows", on_bad_rows, ("error", "drop"))
     check_columns(name, table.column_names, [id_column])
-    part = Part(name, table)
+    part = Part(name, plain_table(table, name=name))
     return _build([part], id_column, what=what, on_bad_rows=on_bad_rows, sources=list(sources))
 
 

@@ -71,6 +71,8 @@ def as_numbers(name: str, column: pa.Array) -> NDArray[np.float64]:
     kind = column.type
     if pa.types.is_temporal(kind):
         column = _microseconds(column)
+    if pa.types.is_nested(kind) or _is_bytes(kind):
+        raise DataError(f"The feature column {name!r} must hold numbers, got {kind}.")
     if is_text(kind):  # all that a text file can hold
         column = pc.utf8_trim_whitespace(column.cast(pa.large_string()))
         column = pc.if_else(pc.equal(column, ""), None, column)

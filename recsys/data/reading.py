@@ -9,6 +9,7 @@ import pyarrow as pa
 from recsys.data.log_files import LogFiles
 from recsys.data.log_options import ColumnNames, LogOptions
 from recsys.data.parts import TablePart, check_columns, open_parts
+from recsys.data.plain_types import plain_table
 from recsys.data.raw import RawLog
 from recsys.data.table_format import TableFormat
 
@@ -111,4 +112,6 @@ def interactions_from_table(
         DataError: A column is missing or a row cannot be read.
     """
     check_columns(name, table.column_names, options.must_have())
-    return LogFiles([TablePart.of_table(name, table)], options, list(sources)).read()
+    asked = {*options.must_have(), *options.may_have()}
+    plain = plain_table(table.select([n for n in table.column_names if n in asked]), name=name)
+    return LogFiles([TablePart.of_table(name, plain)], options, list(sources)).read()

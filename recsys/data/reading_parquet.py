@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pyarrow import parquet
 
+from recsys.data.plain_types import plain_schema, plain_table
 from recsys.data.sources import SourceFile
 from recsys.foundations import DataError
 
@@ -20,13 +21,13 @@ def parquet_schema(file: SourceFile) -> pa.Schema:
         DataError: It is not a Parquet file.
     """
     with _opened(file) as opened:
-        return opened.schema_arrow
+        return plain_schema(opened.schema_arrow)
 
 
 def parquet_batches(
     file: SourceFile, columns: Sequence[str], on_bytes: Callable[[int], None]
 ) -> Iterator[pa.Table]:
-    """Read columns of a Parquet file, in its types, a part of a row group at a time.
+    """Read columns of a Parquet file, in its plain types, a part of a row group at a time.
 
     Args:
         file: The file.
@@ -40,10 +41,36 @@ def parquet_batches(
     with _opened(file) as opened:
         total = max(opened.metadata.num_rows, 1)
         for group in range(opened.num_row_groups):  # of several at once Arrow keeps dictionaries
-            for batch in opened.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=names):
+            for batch in _batches(file, opened, group, names):
                 _check_text(file, batch)
-                yield pa.Table.from_batches([batch]).select(names)
+                yield plain_table(pa.Table.from_batches([batch]).select(names), name=file.name)
                 on_bytes(file.size_bytes * batch.num_rows // total)
+
+
+def _batches(
+    file: SourceFile, opened: parquet.ParquetFile, group: int, names: list[str]
+) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from opened.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=names)
+    except pa.ArrowInvalid as error:
+        for name in names:
+            if pa.types.is_fixed_size_list(opened.schema_arrow.field(name).type):
+                _check_fixed_lists(file, opened, group, name)
+        raise error
+
+
+def _check_fixed_lists(
+    file: SourceFile, opened: parquet.ParquetFile, group: int, name: str
+) -> None:
+    """Refuse lists of one length with a null among them, which Arrow writes but cannot read."""
+    try:
+        opened.read_row_group(group, columns=[name])
+    except pa.ArrowInvalid as error:
+        kind = opened.schema_arrow.field(name).type
+        raise DataError(
+            f"{file.name}: the column {name!r} is of type {kind} and holds a null list, which "
+            "cannot be read back; write it as lists of any length."
+        ) from error
 
 
 def _check_text(file: SourceFile, batch: pa.RecordBatch) -> None:

@@ -32,7 +32,7 @@ from recsys.foundations.files import (
     sha256_text,
     write_json,
 )
-from recsys.foundations.in_threads import map_in_threads
+from recsys.foundations.in_threads import map_in_threads, one_blas_thread
 from recsys.foundations.linear import has_fast_linear, linear
 from recsys.foundations.machine_memory import available_memory
 from recsys.foundations.membership import is_among, sorted_distinct
@@ -92,6 +92,7 @@ __all__ = [
     "map_in_threads",
     "map_in_torch_threads",
     "num_threads",
+    "one_blas_thread",
     "operator_threads",
     "read_json",
     "seed_everything",

@@ -36,6 +36,20 @@ def map_in_threads(job: Callable[[Part], Result], parts: Sequence[Part]) -> list
         return list(pool.map(job, parts))
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS at one thread for a while, where more are allowed.
+
+    For products of less than a millisecond between work in other threads: those of BLAS would go
+    on waiting busily, each on a core that the others need.
+    """
+    if num_threads() <= 1:
+        yield
+    else:
+        with _LIMIT.held():
+            yield
+
+
 class _OneThreadOfBlas:
     """Holds BLAS at one thread while anybody needs it; the last to leave restores its threads."""
 

@@ -6,7 +6,6 @@ from recsys.index.changes import Changes
 from recsys.index.changes_saved import (
     CHANGES_FILES,
     read_changes,
-    write_changed_vectors,
     write_changes,
 )
 from recsys.index.dial import find_setting
@@ -16,10 +15,19 @@ from recsys.index.families import index_bytes
 from recsys.index.fold import fold, withdrawal_alone
 from recsys.index.fold_recall import MeasuredRecall, measure_recall, needs_retraining
 from recsys.index.hits import Hits, Index
+from recsys.index.main_index import (
+    INDEX_FORMS,
+    MainIndex,
+    build_main,
+    read_main,
+    write_main,
+)
 from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_with_bonus
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
+from recsys.index.scann_index import ScannIndex
+from recsys.index.scann_library import check_scann
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 from recsys.index.stored_index import ExactSearch, StoredIndex, Vectors
 from recsys.index.tuning import tune_index
@@ -28,6 +36,7 @@ from recsys.index.tuning_result import Trial, Tuning, TuningTarget
 __all__ = [
     "CHANGES_FILES",
     "GRAPH_KINDS",
+    "INDEX_FORMS",
     "LARGEST_ALPHA",
     "LIST_KINDS",
     "ChangedExactIndex",
@@ -41,9 +50,11 @@ __all__ = [
     "Index",
     "IndexPlan",
     "IndexSettings",
+    "MainIndex",
     "MeasuredRecall",
     "OwnItems",
     "PopularityDial",
+    "ScannIndex",
     "ScoredCandidates",
     "Search",
     "StoredIndex",
@@ -51,7 +62,9 @@ __all__ = [
     "Tuning",
     "TuningTarget",
     "Vectors",
+    "build_main",
     "check_alpha",
+    "check_scann",
     "find_setting",
     "fold",
     "index_bytes",
@@ -60,12 +73,13 @@ __all__ = [
     "plan_index",
     "read_changes",
     "read_index",
+    "read_main",
     "read_vectors",
     "search_with_bonus",
     "tune_index",
     "withdrawal_alone",
-    "write_changed_vectors",
     "write_changes",
     "write_index",
+    "write_main",
     "write_vectors",
 ]

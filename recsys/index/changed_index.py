@@ -16,15 +16,15 @@ from recsys.index.changed_index_main import search_shown
 from recsys.index.changed_index_vectors import ChangedVectors
 from recsys.index.changes import Changes
 from recsys.index.exact import ExactIndex
-from recsys.index.faiss_index import FaissIndex
 from recsys.index.hidden_rows import HiddenRows
 from recsys.index.hits import Hits
+from recsys.index.main_index import MainIndex
 from recsys.index.scoring import check_search
 from recsys.index.settings import IndexSettings
 
 
 class ChangedIndex:
-    """A FAISS index with changes: some vectors put in place of others, some added, some withdrawn.
+    """An index with changes: some vectors put in place of others, some added, some withdrawn.
 
     The main index is searched among the rows that did not change, the changed vectors are scored
     exactly, and the hits of both are merged: what is found is scored anew by both in the same way.
@@ -38,7 +38,7 @@ class ChangedIndex:
         ArgumentError: They are changes of another index.
     """
 
-    def __init__(self, main: FaissIndex, changes: Changes) -> None:
+    def __init__(self, main: MainIndex, changes: Changes) -> None:
         changes.check_fits(main.num_candidates, main.dim)
         self.main, self.changes = main, changes
         self._segments = _Segments(main.num_candidates, main.dim, changes)
@@ -134,7 +134,7 @@ class _Segments:
 
     def search(
         self,
-        main: FaissIndex | ExactIndex,
+        main: MainIndex | ExactIndex,
         query_vectors: NDArray[np.float32],
         k: int,
         exclude: Ragged | None,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from recsys.foundations import Ragged
 from recsys.index.exact import ExactIndex
-from recsys.index.faiss_index import FaissIndex
 from recsys.index.hidden_rows import HiddenRows
 from recsys.index.hits import Hits
+from recsys.index.main_index import MainIndex
 from recsys.index.row_filter import RowFilter
 from recsys.index.scoring import make_hits
 from recsys.index.settings import GRAPH_KINDS
@@ -24,7 +24,7 @@ _MOST = 8_192  # beyond it, exact search is the faster way
 
 
 def search_shown(
-    main: FaissIndex | ExactIndex,
+    main: MainIndex | ExactIndex,
     queries: NDArray[np.float32],
     k: int,
     *,
@@ -35,8 +35,8 @@ def search_shown(
     """Search the rows that are not hidden.
 
     Lists and exact search pass hidden rows over. A graph walks through them all the same, and where
-    those around a query are hidden it would stop before it met others as good: there more hits
-    are asked for, and the hidden ones dropped, until k remain.
+    those around a query are hidden it would stop before it met others as good; ScaNN knows of none
+    that are hidden. There more hits are asked for, and the hidden ones dropped, until k remain.
 
     Args:
         main: The index.
@@ -47,15 +47,15 @@ def search_shown(
         hidden: Of the main index.
     """
     rows = RowFilter(len(queries), main.num_candidates, exclude, allowed, hidden)
-    if not isinstance(main, FaissIndex) or main.kind not in GRAPH_KINDS:
+    if isinstance(main, ExactIndex) or main.kind not in (*GRAPH_KINDS, "scann"):
         return main.search_filtered(queries, k, rows)
     if rows.hidden is None or rows.allowed_rows is not None:  # none are hidden, or most
         return main.search_filtered(queries, k, rows)
-    return _search_graph(main, queries, k, rows, hidden)
+    return _search_wider(main, queries, k, rows, hidden)
 
 
-def _search_graph(
-    main: FaissIndex, queries: NDArray[np.float32], k: int, rows: RowFilter, hidden: HiddenRows
+def _search_wider(
+    main: MainIndex, queries: NDArray[np.float32], k: int, rows: RowFilter, hidden: HiddenRows
 ) -> Hits:
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
     open_queries, wanted = np.arange(len(queries)), _first_wanted(k, hidden)

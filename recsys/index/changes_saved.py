@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.foundations import ArgumentError, FormatError, atomic_file
-from recsys.index.changed_index_vectors import ChangedVectors
 from recsys.index.changes import Changes, check_rows
 from recsys.index.saved import read_vectors, write_vectors
 from recsys.index.scoring import check_finite
@@ -26,15 +25,6 @@ def write_changes(folder: Path, changes: Changes) -> None:
     for name, rows in ((ROWS_FILE, changes.rows), (WITHDRAWN_FILE, changes.withdrawn)):
         with atomic_file(folder / name) as temporary, temporary.open("wb") as file:
             np.save(file, rows, allow_pickle=False)
-
-
-def write_changed_vectors(path: Path, vectors: ChangedVectors) -> None:
-    """Write vectors [C, D] as `write_vectors` does, a block at a time."""
-    header = {"descr": "<f4", "fortran_order": False, "shape": vectors.shape}
-    with atomic_file(path) as temporary, temporary.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for block in vectors.blocks():
-            file.write(block.astype("<f4", copy=False).tobytes())
 
 
 def read_changes(folder: Path, main_count: int, dim: int) -> Changes | None:

@@ -12,20 +12,29 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, Ragged, sorted_distinct, thread_bound
+from recsys.foundations import (
+    ArgumentError,
+    Ragged,
+    map_in_threads,
+    num_threads,
+    sorted_distinct,
+    thread_bound,
+)
 from recsys.index.allowed_in_faiss import exact_is_better, search_parameters
 from recsys.index.build_inner import build_inner, kind_of
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
 from recsys.index.nearest_lists import NearestLists, has_flat_centroids
 from recsys.index.regular_hits import regular_hits
+from recsys.index.request import Request
 from recsys.index.rounding import RoundingBound
 from recsys.index.row_filter import RowFilter
-from recsys.index.scoring import check_search, join_hits, make_hits, score_pairs, take_hits
+from recsys.index.scoring import check_search, make_hits, score_pairs
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
 
 _QUERY_VECTORS_AT_ONCE = 512
 _REFINED_KINDS = ("ivf_pq", "ivf_pq_fast")  # whose codes are too coarse for the last places
+_WORTH_A_THREAD = 64  # query vectors
 _STEP = 4  # of the numbers of candidates that are fetched first
 _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
 _MOST_FLAT_QUERIES = 8  # beyond it, exact search finds the same faster than a flat index
@@ -170,11 +179,20 @@ class FaissIndex:
         return self._search_inside(queries, k, rows)
 
     def _search_inside(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
-        request = _Request(queries, k, rows)
-        step = max(_QUERY_VECTORS_AT_ONCE // queries.shape[1], 1)
-        for fetch, same in self._first_fetches(k, rows):
-            for start in range(0, len(same), step):
-                self._answer(request, same[start : start + step], fetch)
+        request = Request(queries, k, rows)
+        threads = min(num_threads(), queries.shape[0] * queries.shape[1] // _WORTH_A_THREAD)
+        most = _QUERY_VECTORS_AT_ONCE // queries.shape[1]
+        step = max(min(most, -(-len(queries) // max(threads, 1))), 1)
+        blocks = [
+            (fetch, same[start : start + step])
+            for fetch, same in self._first_fetches(k, rows)
+            for start in range(0, len(same), step)
+        ]
+        if threads <= 1 or len(blocks) == 1:  # FAISS may use threads
+            for fetch, block in blocks:
+                self._answer(request, block, fetch, thread_bound())
+        else:
+            map_in_threads(lambda part: self._answer(request, part[1], part[0], 1), blocks)
         return request.hits()
 
     def _first_fetches(self, k: int, rows: RowFilter) -> list[tuple[int, NDArray[np.int64]]]:
@@ -198,12 +216,18 @@ class FaissIndex:
         different = [fetches[0]] if (fetches == fetches[0]).all() else sorted_distinct(fetches)
         return [(int(fetch), np.flatnonzero(fetches == fetch)) for fetch in different]
 
-    def _answer(self, request: "_Request", open_queries: NDArray[np.int64], fetch: int) -> None:
+    def _answer(
+        self,
+        request: Request,
+        open_queries: NDArray[np.int64],
+        fetch: int,
+        threads: int | None,
+    ) -> None:
         """Answer queries that begin with the same F; each widens until it has its k."""
         num_allowed = request.rows.num_allowed
         while len(open_queries) and fetch <= _LARGEST_FETCH:
             queries = request.query_vectors[open_queries]
-            approximate, candidates = self._fetch(queries, fetch, request.rows)
+            approximate, candidates = self._fetch(queries, fetch, request.rows, threads)
             hits = self._score(request, open_queries, candidates)
             done = hits.lengths == request.k
             dry = candidates[:, :, -1].max(axis=1) < 0  # FAISS knows no further candidate
@@ -219,7 +243,7 @@ class FaissIndex:
             fetch = min(4 * fetch, num_allowed)
         self._answer_exactly(request, open_queries)
 
-    def _answer_exactly(self, request: "_Request", queries: NDArray[np.int64]) -> None:
+    def _answer_exactly(self, request: Request, queries: NDArray[np.int64]) -> None:
         if len(queries):
             hits = self._exact.search_filtered(
                 request.query_vectors[queries], request.k, request.rows.take(queries)
@@ -227,7 +251,7 @@ class FaissIndex:
             request.settle(queries, hits)
 
     def _score(
-        self, request: "_Request", open_queries: NDArray[np.int64], candidates: NDArray[np.int64]
+        self, request: Request, open_queries: NDArray[np.int64], candidates: NDArray[np.int64]
     ) -> Hits:
         """Score the fetched candidates [B, M, F] that may be given; order and cut them at k."""
         if candidates.shape[1] == 1:
@@ -263,45 +287,28 @@ class FaissIndex:
         return np.asarray(kth > last + bounds)
 
     def _fetch(
-        self, queries: NDArray[np.float32], fetch: int, rows: RowFilter
+        self, queries: NDArray[np.float32], fetch: int, rows: RowFilter, threads: int | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Ask FAISS for F candidates of each interest among the rows that all queries may get.
+
+        FAISS is held to a number of threads in this thread of Python: servers search in several.
 
         Returns:
             Scores and rows, both [B, M, F], falling by score; row -1 where there is none.
         """
-        _bind_threads()
+        if threads is None:
+            threads = faiss.omp_get_max_threads()
         flat = queries.reshape(-1, self.dim)  # [B * M, D]
         params = search_parameters(self.inner, self.kind, self._breadth, fetch, rows)
         if self._lists is None:
+            faiss.omp_set_num_threads(threads)
             found = self.inner.search(flat, fetch, params=params)
         else:
-            found = self._lists.search(flat, fetch, params)
+            nearest = self._lists.find(flat, params.nprobe)
+            faiss.omp_set_num_threads(threads)  # BLAS held at one thread may have lowered it
+            found = self._lists.search(flat, fetch, nearest, params)
         shape = (*queries.shape[:2], fetch)
         return found[0].reshape(shape), found[1].reshape(shape)
-
-
-class _Request:
-    """One search: what was asked, and the hits of the queries that are settled."""
-
-    def __init__(self, query_vectors: NDArray[np.float32], k: int, rows: RowFilter) -> None:
-        self.query_vectors, self.k, self.rows = query_vectors, k, rows
-        self._settled: list[tuple[NDArray[np.int64], Hits]] = []  # queries and their hits
-
-    def settle(
-        self, queries: NDArray[np.int64], hits: Hits, done: NDArray[np.bool_] | None = None
-    ) -> None:
-        """Keep the hits of queries [B]; only of those that are done [B], if that is given."""
-        if done is not None and not done.all():
-            queries, hits = queries[done], take_hits(hits, np.flatnonzero(done))
-        self._settled.append((queries, hits))
-
-    def hits(self) -> Hits:
-        """Give the hits of all queries, in the order of the queries."""
-        if len(self._settled) == 1 and len(self._settled[0][0]) == len(self.query_vectors):
-            return self._settled[0][1]
-        queries = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in self._settled)])
-        return take_hits(join_hits([hits for _, hits in self._settled]), np.argsort(queries))
 
 
 def _distinct_pairs(
@@ -312,10 +319,3 @@ def _distinct_pairs(
     rows = candidates[owners, interests, columns]
     keys = sorted_distinct(owners * num_candidates + rows)
     return keys // num_candidates, keys % num_candidates
-
-
-def _bind_threads() -> None:
-    """Hold FAISS to the bound of threads in this thread of Python: servers search in several."""
-    bound = thread_bound()
-    if bound is not None:
-        faiss.omp_set_num_threads(bound)

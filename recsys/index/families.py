@@ -123,11 +123,14 @@ def _family(settings: IndexSettings, plan: IndexPlan, needed: int, num_candidate
 
 
 def index_bytes(plan: IndexPlan, settings: IndexSettings, num_candidates: int, dim: int) -> int:
-    """Estimate the memory of FAISS's index, beside the stored vectors, within some percent."""
+    """Estimate the memory of an index, beside the stored vectors, within some percent."""
     if plan.kind in GRAPH_KINDS:
         m = settings.m
         links = 4 * (2 * m + m / (m - 1)) + 8 + 4  # the lowest layer, those above, offset, level
         return round(num_candidates * (links + (dim if plan.kind == "hnsw_sq8" else 4 * dim)))
+    if plan.kind == "scann":
+        codes = math.ceil(dim / plan.dims_a_code) / 2
+        return round(num_candidates * (2 * dim + codes + 4) + 4 * plan.num_lists * dim)
     if plan.kind not in LIST_KINDS:
         return 4 * num_candidates * dim
     return round(num_candidates * (8 + _code_bytes(plan, dim)) + 4 * plan.num_lists * dim)

@@ -9,10 +9,12 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from recsys.foundations import one_blas_thread
 from recsys.index.rounding import RoundingBound, norms_of
 from recsys.index.scoring import inner_products, rows_of_keys, scores_of_keys, sort_keys
 
 _PRODUCTS_AT_ONCE = 1 << 18  # 1 MiB
+_QUERIES_IN_THREADS = 3  # FAISS's number
 _LARGEST = float(np.finfo(np.float32).max)
 _LAST = np.iinfo(np.int64).max  # behind the key of any score
 
@@ -35,6 +37,7 @@ class NearestLists:
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
+        inner.parallel_mode = _QUERIES_IN_THREADS  # else lists that are given are read in one
         self._centroids: NDArray[np.float32] = inner.quantizer.reconstruct_n(0, inner.nlist)
         self._largest_norm = float(norms_of(self._centroids).max(initial=0.0))
         unit = np.zeros((1, 1, inner.d), np.float32)
@@ -42,32 +45,6 @@ class NearestLists:
         one[..., 0] = 1
         self._bound_of_none = self._bound(none)
         self._bound_of_one = self._bound(one)  # of a query of length 1
-
-    def search(
-        self, queries: NDArray[np.float32], fetch: int, parameters: Any
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Search the nearest lists of each query, as FAISS's own ``search`` does.
-
-        Args:
-            queries: [B, D], float32, C-contiguous.
-            fetch: Candidates.
-            parameters: Of FAISS; its probes are P.
-
-        Returns:
-            Scores and rows, [B, fetch] each, by score (falling); row -1 where there is none.
-
-        Raises:
-            ArgumentError: The inner products could leave the range of float32.
-        """
-        nearest = self.find(queries, parameters.nprobe)
-        shape = (len(queries), fetch)
-        found = np.empty(shape, np.float32), np.empty(shape, np.int64)
-        pointers = [faiss.swig_ptr(part) for part in (queries, *nearest, *found)]
-        # FAISS's wrapper in Python takes no parameters here.
-        self._inner.search_preassigned_c(
-            len(queries), pointers[0], fetch, *pointers[1:], False, parameters
-        )
-        return found
 
     def find(
         self, queries: NDArray[np.float32], num_probes: int
@@ -86,10 +63,38 @@ class NearestLists:
         """
         keys = np.empty((len(queries), num_probes), np.int64)
         step = max(_PRODUCTS_AT_ONCE // len(self._centroids), 1)
-        for start in range(0, len(queries), step):
-            part = slice(start, start + step)
-            keys[part] = self._find_some(queries[part], num_probes)
+        with one_blas_thread():
+            for start in range(0, len(queries), step):
+                part = slice(start, start + step)
+                keys[part] = self._find_some(queries[part], num_probes)
         return rows_of_keys(keys), scores_of_keys(keys)
+
+    def search(
+        self,
+        queries: NDArray[np.float32],
+        fetch: int,
+        nearest: tuple[NDArray[np.int64], NDArray[np.float32]],
+        parameters: Any,
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Search lists of each query, as FAISS's own ``search`` does.
+
+        Args:
+            queries: [B, D], float32, C-contiguous.
+            fetch: Candidates.
+            nearest: What `find` gave.
+            parameters: Of FAISS, with P probes.
+
+        Returns:
+            Scores and rows, [B, fetch] each, by score (falling); row -1 where there is none.
+        """
+        shape = (len(queries), fetch)
+        found = np.empty(shape, np.float32), np.empty(shape, np.int64)
+        pointers = [faiss.swig_ptr(part) for part in (queries, *nearest, *found)]
+        # FAISS's wrapper in Python takes no parameters here.
+        self._inner.search_preassigned_c(
+            len(queries), pointers[0], fetch, *pointers[1:], False, parameters
+        )
+        return found
 
     def _find_some(self, queries: NDArray[np.float32], num_probes: int) -> NDArray[np.int64]:
         """Give the sort keys [B, P] of the lists, rising."""

@@ -20,10 +20,11 @@ class IndexPlan:
 
     Attributes:
         kind: As in the settings, but neither auto nor factory.
-        factory: FAISS's words for it.
+        factory: FAISS's words for it; of scann such words.
         num_training: Training vectors without which it cannot be built.
         num_lists: 0 without inverted lists.
         num_probes: 0 without inverted lists.
+        dims_a_code: Dimensions that a code of scann stands for; 0 of other kinds.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class IndexPlan:
     num_training: int = 1
     num_lists: int = 0
     num_probes: int = 0
+    dims_a_code: int = 0
 
 
 def plan_index(
@@ -92,15 +94,7 @@ def _plan_graph(settings: IndexSettings, num_candidates: int, dim: int) -> Index
 
 
 def _plan_lists(settings: IndexSettings, num_candidates: int, dim: int) -> IndexPlan:
-    lists, probes = settings.num_lists, settings.num_probes
-    if lists is None:
-        lists = max(1, min(round(4 * math.sqrt(num_candidates)), num_candidates))
-    if probes is None:
-        probes = min(lists, max(8, math.ceil(lists / 8)))
-    if probes > lists:
-        raise ConfigError(
-            f"index.num_probes must be at most the {lists} lists (index.num_lists), got {probes}."
-        )
+    lists, probes = _decide_lists(settings, num_candidates, a_root=4)
     code, needed = _code(settings, dim)
     return IndexPlan(
         kind=settings.kind,
@@ -111,10 +105,45 @@ def _plan_lists(settings: IndexSettings, num_candidates: int, dim: int) -> Index
     )
 
 
+def _plan_scann(settings: IndexSettings, num_candidates: int, dim: int) -> IndexPlan:
+    leaves, probes = _decide_lists(settings, num_candidates, a_root=2)
+    dims_a_code = 2 if settings.num_codes is None else dim // _checked_parts(settings, dim)
+    codes = math.ceil(dim / dims_a_code)  # the last of them may stand for fewer dimensions
+    return IndexPlan(
+        kind="scann",
+        factory=f"ScaNN{leaves},AH{codes}x4",
+        num_training=max(leaves, 16),
+        num_lists=leaves,
+        num_probes=probes,
+        dims_a_code=dims_a_code,
+    )
+
+
+def _decide_lists(settings: IndexSettings, num_candidates: int, *, a_root: int) -> tuple[int, int]:
+    """Give the number of lists, `a_root` for each square root of C unless set, and of probes."""
+    lists, probes = settings.num_lists, settings.num_probes
+    if lists is None:
+        lists = max(1, min(round(a_root * math.sqrt(num_candidates)), num_candidates))
+    if probes is None:
+        probes = min(lists, max(8, math.ceil(lists / 8)))
+    if probes > lists:
+        raise ConfigError(
+            f"index.num_probes must be at most the {lists} lists (index.num_lists), got {probes}."
+        )
+    return lists, probes
+
+
 def _code(settings: IndexSettings, dim: int) -> tuple[str, int]:
     """Give FAISS's words for what a list stores, and how many vectors must train it."""
     if settings.kind in _STORED:
         return _STORED[settings.kind], 1
+    parts = _checked_parts(settings, dim)
+    if settings.kind == "ivf_pq_fast":
+        return f"PQ{parts}x4fs", 16
+    return f"PQ{parts}x{settings.code_bits}", 1 << settings.code_bits
+
+
+def _checked_parts(settings: IndexSettings, dim: int) -> int:
     parts = settings.num_codes
     if parts is None:
         parts = max(n for n in range(1, max(dim // 2, 1) + 1) if dim % n == 0)
@@ -123,9 +152,7 @@ def _code(settings: IndexSettings, dim: int) -> tuple[str, int]:
             f"index.num_codes (the parts of a PQ code) must divide the {dim} dimensions of the "
             f"vectors, got {parts}."
         )
-    if settings.kind == "ivf_pq_fast":
-        return f"PQ{parts}x4fs", 16
-    return f"PQ{parts}x{settings.code_bits}", 1 << settings.code_bits
+    return parts
 
 
 _STORED = {"ivf_flat": "Flat", "ivf_sq8": "SQ8", "ivf_fp16": "SQfp16"}
@@ -133,4 +160,5 @@ _PLANS = {
     "flat": _plan_flat,
     **dict.fromkeys(GRAPH_KINDS, _plan_graph),
     **dict.fromkeys(LIST_KINDS, _plan_lists),
+    "scann": _plan_scann,
 }

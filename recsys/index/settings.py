@@ -11,7 +11,7 @@ from recsys.foundations import ConfigError, FormatError
 
 GRAPH_KINDS = ("hnsw", "hnsw_sq8")
 LIST_KINDS = ("ivf_flat", "ivf_sq8", "ivf_fp16", "ivf_pq", "ivf_pq_fast")
-KINDS = ("auto", "flat", *GRAPH_KINDS, *LIST_KINDS, "factory")
+KINDS = ("auto", "flat", *GRAPH_KINDS, *LIST_KINDS, "scann", "factory")
 _LARGEST_M = 512
 _FACTORY = re.compile(
     r"Flat|IVF(?P<lists>\d+),(?P<code>Flat|SQ8|SQfp16|PQ(?P<parts>\d+)(?:x(?P<bits>\d+(?:fs)?))?)"
@@ -27,19 +27,19 @@ class IndexSettings:
 
     Attributes:
         kind: flat; hnsw, hnsw_sq8 (a graph); ivf_flat, ivf_sq8, ivf_fp16, ivf_pq, ivf_pq_fast
-            (lists around centroids); factory; or auto, which `tune_index` replaces by one of them
-            (built without it, it is flat).
+            (lists around centroids); scann (the package scann-core); factory; or auto, which
+            `tune_index` replaces by one of FAISS's (built without it, it is flat).
         m: Neighbours of a vector in an HNSW graph; from 2 to 512.
         ef_construction: Breadth of the search that places a vector in the graph.
         ef_search: Breadth of a search in the graph.
-        num_lists: Inverted lists; None: 4 sqrt(C).
+        num_lists: Inverted lists; None: 4 sqrt(C). Of scann leaves; None: 2 sqrt(C).
         num_probes: Lists that a search reads; None: an eighth of them, at least 8.
         num_codes: Parts of a vector that are quantised each; None: the largest divisor of D up to
             D / 2.
         code_bits: Bits of a part's code, from 4 to 12; 2**code_bits vectors train it. Of
             ivf_pq_fast they are 4, whatever this says.
-        overfetch: Candidates that are scored anew for each result of an ivf_pq or ivf_pq_fast
-            index.
+        overfetch: Candidates that are scored anew for each result of an ivf_pq, ivf_pq_fast or
+            scann index.
         factory: With kind=factory, in FAISS's words: ``Flat``, ``HNSW32``, ``HNSW32,SQ8``,
             ``IVF1024,Flat`` (or ``SQ8``, ``SQfp16``, ``PQ16x8``, ``PQ16x4fs``); the numbers in it
             win over the settings above.

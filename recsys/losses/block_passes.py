@@ -4,7 +4,7 @@ Dimensions: B queries, K candidates, D embedding width; b and k of a block.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -81,10 +81,11 @@ class BlockPasses:
         whole_rows = plan.blocks is None and blocks.num_columns >= len(candidates)
         if whole_rows and offsets is not None and has_fast_linear(queries):
             candidates, offsets = _fill_up(candidates, offsets)
+            blocks = replace(blocks, num_columns=max(blocks.num_columns, len(candidates)))
         self._queries, self._candidates, self._offsets = queries, candidates, offsets
         self._shape = len(queries), len(candidates)
         self._kernel, self._weigh, self._removed = plan.kernel, plan.weigh, plan.removed
-        self._blocks = plan.blocks or choose_blocks(queries.device, len(candidates))
+        self._blocks = blocks
         self._products = make_products(queries, candidates, offsets, plan.product_dtype)
 
     @property

@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from recsys.foundations import Ahead
-from recsys.models.grouped_rows import GroupedRows, bags_of, sparse_rows
+from recsys.models.grouped_rows import GroupedRows, WeightedEntries, bags_of, sparse_rows
 
 _AT_ONCE = 16384  # entries multiplied at once
 
@@ -83,28 +83,22 @@ class _ByRow:
     """The entries of bags, those of each row together.
 
     Attributes:
-        groups: The rows.
-        bags: [L], the bag of each entry.
-        weights: [L], its weight.
+        rows: [R], int64, distinct and rising.
+        entries: Of each row; each takes the vector of its bag.
     """
 
-    groups: GroupedRows
-    bags: Tensor
-    weights: Tensor
+    rows: Tensor
+    entries: WeightedEntries
 
     @classmethod
     def of(cls, rows: Tensor, offsets: Tensor, weights: Tensor) -> Self:
         """Bring them together."""
         groups = GroupedRows.of(rows)
-        bags = bags_of(rows, offsets).index_select(0, groups.order)
-        return cls(groups, bags, weights.index_select(0, groups.order))
+        return cls(groups.rows, groups.weighted(bags_of(rows, offsets), weights))
 
     def sum(self, vectors: Tensor, shape: torch.Size) -> Tensor:
         """Sum weight · vector of the bag over the entries of each row: [R, D], sparse."""
-        sums = functional.embedding_bag(
-            self.bags, vectors, self.groups.starts, mode="sum", per_sample_weights=self.weights
-        )
-        return sparse_rows(self.groups.rows, sums, shape)
+        return sparse_rows(self.rows, self.entries.sum(vectors), shape)
 
 
 class _BagSum(torch.autograd.Function):

@@ -62,18 +62,40 @@ class GroupedRows:
         Returns:
             [R, D]; nothing of size L x D exists on the way.
         """
-        return functional.embedding_bag(
-            taken.index_select(0, self.order),
-            values,
-            self.starts,
-            mode="sum",
-            per_sample_weights=weights.index_select(0, self.order),
+        return self.weighted(taken, weights).sum(values)
+
+    def weighted(self, taken: Tensor, weights: Tensor) -> "WeightedEntries":
+        """Bring what each entry takes, and its weight, [L] both, into the order of the rows."""
+        order = self.order
+        return WeightedEntries(
+            self.starts, taken.index_select(0, order), weights.index_select(0, order)
         )
 
     def spread(self, vectors: Tensor) -> Tensor:
         """Give each entry the vector of its row: [R, D] to [L, D], with the gradient."""
         apply: Callable[..., Tensor] = _Spread.apply
         return apply(vectors, self)
+
+
+@dataclass(frozen=True)
+class WeightedEntries:
+    """Entries by row, of which each takes a vector with a weight.
+
+    Attributes:
+        starts: [R], int64, where those of each row begin.
+        taken: [L], int64, the vector of each.
+        weights: [L], its weight.
+    """
+
+    starts: Tensor
+    taken: Tensor
+    weights: Tensor
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Add up ``weight * values[taken]``, of [B, D], over the entries of each row: [R, D]."""
+        return functional.embedding_bag(
+            self.taken, values, self.starts, mode="sum", per_sample_weights=self.weights
+        )
 
 
 def look_up(table: Tensor, rows: Tensor) -> Tensor:

@@ -282,6 +282,7 @@ def _explain(lookup: Lookup, body: bytes, *, max_k: int, max_batch: int) -> dict
         request.items,
         k=request.k,
         num_history=request.num_history,
+        where=request.where,
         histories=by_user["history"],
         features=to_table(by_user["features"], "features"),
         context=to_table(by_user["context"], "context"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from recsys.bundle import Bundle
+from recsys.foundations import ArgumentError
 from recsys.serving.answers import Answers
 from recsys.serving.explain_lookup import ExplainLookup
 from recsys.serving.explanations import Explanations
@@ -158,6 +159,7 @@ class Lookup:
         *,
         k: int = 3,
         num_history: int | None = None,
+        where: str | None = None,
         histories: Histories | None = None,
         features: Frame | None = None,
         context: Frame | None = None,
@@ -169,6 +171,7 @@ class Lookup:
             items: Ids, each explained once; None: the k items that `recommend` gives.
             k: At least 1; is not read where items are given.
             num_history: Items of the history named for each item, the most similar; None: all.
+            where: As in `recommend`, for the items that it gives; None where items are given.
             histories: As in `recommend`, like all that follows.
             features: In place of the stored ones.
             context: Of the interaction itself.
@@ -178,10 +181,15 @@ class Lookup:
 
         Raises:
             UnknownIdError: An item has no vector; the message names it.
-            ArgumentError: ``k`` or ``num_history`` is too small, or ids are no ids.
+            ArgumentError: ``k`` or ``num_history`` is too small, ids are no ids, or
+                ``where`` is as in `recommend` or stands beside items.
             DataError: A table lacks a column or holds what it should not.
         """
-        request = UserRequest(k=k, histories=histories, features=features, context=context)
+        if items is not None and where is not None:
+            raise ArgumentError("`where` chooses items to explain: it cannot stand beside `items`.")
+        request = UserRequest(
+            k=k, histories=histories, features=features, context=context, where=where
+        )
         if items is None:
             items = pa.chunked_array(
                 [one.item_ids for one in self.recommend_blocks([user], request)], pa.large_string()

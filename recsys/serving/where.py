@@ -72,27 +72,30 @@ class Where:
     def _predicate(self, asked: Predicate) -> NDArray[np.bool_]:
         column = self._column(asked.column)
         if asked.operator == "null":
-            return column.is_missing()
-        mask = np.zeros(len(column.values), np.bool_)
-        for value in asked.values:
-            try:
-                if asked.operator == "contains":
-                    mask |= column.contains(value)
-                else:
-                    mask |= column.compare(asked.operator, value)
-            except NotComparableError as error:
-                place = asked.sign if error.whatever_the_value else value
-                raise refusal(place, str(error)) from error
-        return mask
+            return column.missing
+        value = asked.values[0]
+        try:
+            if asked.operator == "contains":
+                return column.contains(value)
+            sides = []
+            for value in asked.values:
+                sides.append(column.sides(asked.operator, value))
+        except NotComparableError as error:
+            place = asked.sign if error.whatever_the_value else value
+            raise refusal(place, str(error)) from error
+        if asked.operator == "=":
+            return column.equals_any(sides)
+        return column.compare(asked.operator, sides[0])
 
     def _column(self, name: Word) -> ItemColumn:
         if name.text in self._columns:
             return self._columns[name.text]
-        features = self._bundle.items.features.schema.names
-        if name.text in features:
-            raise refusal(
-                name, f"the bundle does not keep the values of {name.shown()}, only their encoding"
-            )
+        kinds = {spec.name: spec.kind for spec in self._bundle.items.features.schema}
+        if name.text in kinds:
+            lacks = f"the bundle does not keep the values of {name.shown()}, only their encoding"
+            if kinds[name.text] == "multi":  # which every bundle does that is written now
+                lacks += "; an older release wrote it: prepare the data and train again"
+            raise refusal(name, lacks)
         names = list(self._columns)
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         there = ", ".join(names[:_MOST_NAMED]) + more

@@ -3,6 +3,7 @@
 Dimensions: N candidates.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from recsys.data import as_lists, as_text, is_list, is_text, whole_column
 from recsys.serving.where_words import Word
 
 Mask = NDArray[np.bool_]
+Sides = tuple[pa.Array, Any]  # of a comparison: [N], and one value
 _ORDERS = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater}
 _ORDERS |= {">=": pc.greater_equal}
 
@@ -45,7 +47,8 @@ class ItemColumn:
     separator: str | None = None
     is_id: bool = False
 
-    def is_missing(self) -> Mask:
+    @cached_property
+    def missing(self) -> Mask:
         """Tell which candidates have no value: null, NaN, an empty text or an empty list."""
         kind, values = self.values.type, self.values
         missing = values.is_null(nan_is_null=bool(pa.types.is_floating(kind)))
@@ -55,8 +58,36 @@ class ItemColumn:
             missing = pc.or_(missing, pc.fill_null(pc.equal(pc.list_value_length(values), 0), True))
         return _as_mask(missing)
 
-    def compare(self, operator: str, value: Word) -> Mask:
+    def compare(self, operator: str, sides: Sides) -> Mask:
         """Tell which candidates stand in that relation to a value; a missing one in none.
+
+        Args:
+            operator: "=", "<", "<=", ">" or ">=".
+            sides: As `sides` gave them for it.
+        """
+        return _as_mask(_ORDERS[operator](*sides)) & ~self.missing
+
+    def equals_any(self, sides: Sequence[Sides]) -> Mask:
+        """Tell which candidates equal one of many values, in one pass over the column.
+
+        Args:
+            sides: As `sides` gave them for "=" and each value; at least one.
+        """
+        if len(sides) == 1:
+            return self.compare("=", sides[0])
+        groups: dict[int, tuple[pa.Array, list[Any]]] = {}  # by what stands left, of one or two
+        for left, right in sides:
+            groups.setdefault(id(left), (left, []))[1].append(right)
+        mask = np.zeros(len(self.values), np.bool_)
+        for left, rights in groups.values():
+            wanted = pa.array(rights, left.type)
+            if pa.types.is_floating(left.type) and pc.any(pc.equal(wanted, 0.0)).as_py():
+                wanted = pa.concat_arrays([wanted, pa.array([0.0, -0.0], left.type)])  # are equal
+            mask |= _as_mask(pc.is_in(left, wanted))
+        return mask & ~self.missing
+
+    def sides(self, operator: str, value: Word) -> Sides:
+        """Give what is compared: the column, or numbers that stand for it, and the value.
 
         Args:
             operator: "=", "<", "<=", ">" or ">=".
@@ -71,14 +102,12 @@ class ItemColumn:
                 f"{self.name!r} holds lists, which are asked by contains", whatever_the_value=True
             )
         if is_text(kind):
-            left, right = self._of_text(operator, value)
-        elif pa.types.is_boolean(kind):
-            left, right = self.values, _truth(self.name, value)
-        elif pa.types.is_temporal(kind):
-            left, right = self.values, _time(self.name, value, kind)
-        else:
-            left, right = _of_numbers(self.name, self.values, value)
-        return _as_mask(_ORDERS[operator](left, right)) & ~self.is_missing()
+            return self._of_text(operator, value)
+        if pa.types.is_boolean(kind):
+            return self.values, _truth(self.name, value)
+        if pa.types.is_temporal(kind):
+            return self.values, _time(self.name, value, kind)
+        return self._of_numbers(value)
 
     def contains(self, value: Word) -> Mask:
         """Tell which lists hold a value, or which texts hold it as a part.
@@ -100,7 +129,7 @@ class ItemColumn:
         mask[owners[equal]] = True
         return mask
 
-    def _of_text(self, operator: str, value: Word) -> tuple[pa.Array, Any]:
+    def _of_text(self, operator: str, value: Word) -> Sides:
         """Give what is compared: numbers, where the value and the whole column are; else texts."""
         if value.is_number and not self.is_id:
             numbers = self._as_numbers
@@ -122,6 +151,28 @@ class ItemColumn:
         except pa.ArrowInvalid:
             return None
 
+    def _of_numbers(self, value: Word) -> Sides:
+        kind = self.values.type
+        is_float = pa.types.is_floating(kind)
+        if not (pa.types.is_integer(kind) or is_float or pa.types.is_decimal(kind)):
+            raise NotComparableError(
+                f"{self.name!r} holds {kind}, which has no comparison", whatever_the_value=True
+            )
+        if not value.is_number:
+            raise NotComparableError(f"{self.name!r} holds numbers, and {value.shown()} is none")
+        if pa.types.is_integer(kind):
+            try:
+                return self.values, pa.scalar(int(value.text), kind)
+            except (ValueError, OverflowError, pa.ArrowInvalid):
+                pass  # a fraction, or beyond the type
+        elif is_float and not pa.types.is_float16(kind):
+            return self.values, pa.scalar(float(value.text), kind)  # 9.99 is the column's own 9.99
+        return self._as_floats, pa.scalar(float(value.text))
+
+    @cached_property
+    def _as_floats(self) -> pa.Array:
+        return self.values.cast(pa.float64(), safe=False)
+
 
 def item_columns(bundle: Bundle) -> dict[str, ItemColumn]:
     """Give the columns of the candidates that a bundle keeps: the ids, then those of the table."""
@@ -138,24 +189,6 @@ def item_columns(bundle: Bundle) -> dict[str, ItemColumn]:
                 values = values.cast(pa.large_string())
             columns[name] = ItemColumn(name, values, separators.get(name))
     return columns
-
-
-def _of_numbers(name: str, values: pa.Array, value: Word) -> tuple[pa.Array, pa.Scalar]:
-    kind = values.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise NotComparableError(
-            f"{name!r} holds {kind}, which has no comparison", whatever_the_value=True
-        )
-    if not value.is_number:
-        raise NotComparableError(f"{name!r} holds numbers, and {value.shown()} is none")
-    if pa.types.is_integer(kind):
-        try:
-            return values, pa.scalar(int(value.text), kind)
-        except (ValueError, OverflowError, pa.ArrowInvalid):
-            pass  # a fraction, or beyond the type
-    elif pa.types.is_floating(kind) and not pa.types.is_float16(kind):
-        return values, pa.scalar(float(value.text), kind)  # 9.99 is the column's own 9.99
-    return values.cast(pa.float64(), safe=False), pa.scalar(float(value.text))
 
 
 def _truth(name: str, value: Word) -> bool:

@@ -72,6 +72,9 @@ class ExplainRequest(BaseModel):
     num_history: int = Field(
         10, ge=0, description="Items of the history named for each item, the most similar ones."
     )
+    where: str | None = Field(
+        None, max_length=4000, description="Must hold of the items that would be recommended."
+    )
     history: list[Id] | None = Field(
         None, description="Item ids, oldest first, in place of the stored history."
     )

@@ -1,13 +1,22 @@
 """A new version of a bundle whose index has taken its changes in."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from recsys.bundle import Bundle, NewParts, inherited_provenance, only_withdrawn, write_version
-from recsys.foundations import DataError
-from recsys.index import ChangedIndex, Changes, FaissIndex, MeasuredRecall, StoredIndex, fold
+from recsys.foundations import DataError, temporary_folder
+from recsys.index import (
+    ChangedIndex,
+    MainIndex,
+    MeasuredRecall,
+    StoredIndex,
+    fold,
+    read_vectors,
+    withdrawal_alone,
+)
 from recsys.updates.noted import NO_COUNTS, noted_changes, noted_recall
 from recsys.updates.recall import RecallMeter, RecallSettings
+from recsys.updates.vector_file import write_blocks
 
 
 @dataclass(frozen=True)
@@ -47,22 +56,39 @@ def compact_bundle(bundle: Bundle, path: Path, *, recall: RecallSettings) -> Com
             f"There is nothing to fold in: every item of {bundle.path} has the vector that its "
             "index was built with."
         )
-    meter = RecallMeter.of(bundle, recall)
-    index = fold(changed, retrain=False)
+    with temporary_folder(path, suffix="-vectors") as folder:
+        file = folder / "item_vectors.npy"
+        write_blocks(file, changed.vectors.shape, changed.vectors.blocks())
+        return _compact(bundle, path, changed, file, recall)
+
+
+def _compact(
+    bundle: Bundle, path: Path, changed: ChangedIndex, file: Path, recall: RecallSettings
+) -> Compacted:
+    """Fold over vectors that are written already, so that they are read from disk as they are used.
+
+    Args:
+        bundle: As for `compact_bundle`.
+        path: Likewise.
+        changed: The bundle's index.
+        file: All vectors of it.
+        recall: As for `compact_bundle`.
+    """
+    vectors, meter = read_vectors(file), RecallMeter.of(bundle, recall)
+    index = fold(changed, retrain=False, vectors=vectors)
     measured, kept, retrained = meter.measure(_hiding(bundle, index)), None, False
     if meter.has_drifted(measured):
         kept, retrained = measured, True
-        index = fold(changed, retrain=True)
+        index = fold(changed, retrain=True, vectors=vectors)
         measured = meter.measure(_hiding(bundle, index))
         meter = RecallMeter(recall, meter.queries, measured)
-    changes = Changes.none(index.num_candidates, index.dim)
-    changes = replace(changes, withdrawn=bundle.withdrawn)
+    changes = withdrawal_alone(changed.changes)
     about = noted_changes(bundle, NO_COUNTS, changes, index.num_candidates)
     about |= noted_recall(meter, measured) | {"compaction": None}
     write_version(
         bundle,
         path,
-        NewParts(index=index, changes=only_withdrawn(bundle)),
+        NewParts(index=index, vectors=file, changes=only_withdrawn(bundle)),
         scores={},
         provenance=inherited_provenance(bundle),
         about=about,
@@ -70,7 +96,7 @@ def compact_bundle(bundle: Bundle, path: Path, *, recall: RecallSettings) -> Com
     return Compacted(path, retrained, measured, kept)
 
 
-def _hiding(bundle: Bundle, index: FaissIndex) -> StoredIndex:
+def _hiding(bundle: Bundle, index: MainIndex) -> StoredIndex:
     """Give an index that never gives what is withdrawn."""
     changes = only_withdrawn(bundle)
     return index if changes is None else ChangedIndex(index, changes)

@@ -14,7 +14,7 @@ from recsys.bundle import Bundle
 from recsys.data import FeatureTable
 from recsys.evaluation import embed_queries
 from recsys.foundations import make_numpy_generator
-from recsys.index import MeasuredRecall, StoredIndex, measure_recall
+from recsys.index import MeasuredRecall, StoredIndex, measure_recall, needs_retraining
 from recsys.models import TwoTower
 from recsys.serving import KnownUsers
 
@@ -81,10 +81,10 @@ class RecallMeter:
         return measure_recall(index, self.queries, self.settings.k, self.settings.seed)
 
     def has_drifted(self, recall: MeasuredRecall | None) -> bool:
-        """Tell whether recall has fallen by more than it may."""
+        """Tell whether recall has fallen by more than it may, and by more than chance."""
         if recall is None or self.when_trained is None:
             return False
-        return recall.mean < self.when_trained.mean - self.settings.drift
+        return needs_retraining(self.when_trained, recall, self.settings.drift)
 
 
 def _draw_queries(bundle: Bundle, settings: RecallSettings) -> NDArray[np.float32]:

@@ -154,7 +154,8 @@ def test_another_version_is_refused_by_number(make_bundle: MakeBundle, version: 
     manifest = json.loads(path.read_text())
     assert manifest["format_version"] == 3
     path.write_text(json.dumps(manifest | {"format_version": version}))
-    with pytest.raises(FormatError, match=f"format version {version}; this release reads 3 and 4: train"):
+    words = f"format version {version}; this release reads 3 and 4: train"
+    with pytest.raises(FormatError, match=words):
         read_bundle(path.parent)
 
 
@@ -207,7 +208,7 @@ def test_files_are_copied_where_they_cannot_be_shared(
 
     bundle = read_bundle(make_bundle())
     monkeypatch.setattr("os.link", refuse)
-    path = replace_index(bundle, tmp_path / "other", bundle.index, scores={}, provenance={})
+    path = replace_index(bundle, tmp_path / "other", bundle.main_index, scores={}, provenance={})
     assert read_bundle(path).bundle_id == bundle.bundle_id
     fewer = FaissIndex.build(np.array(bundle.item_vectors[:-1]), IndexSettings())
     with pytest.raises(ArgumentError, match="`index` must hold 32 vectors, got 31"):

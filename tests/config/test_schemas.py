@@ -531,7 +531,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "index": [
         ({"index": "hnsw"}, "bundle must be given: bundle="),
-        ({"bundle": "b", "index": "annoy"}, "index=annoy is not a choice."),
+        ({"bundle": "b", "index": "annoy"}, "index=annoy is not a choice"),
         ({"bundle": "b", "index": "ivf_pq", "index.code_bits": 3}, "index.code_bits must be"),
     ],
     "update": [

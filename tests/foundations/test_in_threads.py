@@ -11,6 +11,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from recsys.foundations import (
     map_in_threads,
     num_threads,
+    one_blas_thread,
     operator_threads,
     set_threads,
     thread_bound,
@@ -97,3 +98,13 @@ def test_an_error_in_a_thread_reaches_the_caller_and_blas_is_restored() -> None:
         with pytest.raises(ValueError, match="part 1 is bad"):
             map_in_threads(fail, range(3))
         assert blas_threads() == {2}
+
+
+def test_blas_is_held_at_one_thread_for_a_while_where_more_are_allowed() -> None:
+    with threadpool_limits(2):
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+        set_threads(1)
+        with threadpool_limits(2), one_blas_thread():  # one is the bound: nothing is to be held
+            assert blas_threads() == {2}

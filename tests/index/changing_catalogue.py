@@ -14,6 +14,7 @@ from recsys.index import (
     FaissIndex,
     Hits,
     IndexSettings,
+    MainIndex,
     fold,
     withdrawal_alone,
 )
@@ -45,7 +46,7 @@ class ChangingCatalogue:
 
     vectors: NDArray[np.float32]
     rng: np.random.Generator
-    main: FaissIndex
+    main: MainIndex
     withdrawn: set[int] = field(default_factory=set)
     changed: set[int] = field(default_factory=set)
 

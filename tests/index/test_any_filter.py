@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recsys.foundations import Ragged
-from recsys.index import ExactIndex, FaissIndex, Index, IndexSettings
+from recsys.index import ExactIndex, FaissIndex, Index, IndexSettings, build_main
 
 # Index -> whether it is exact: an inverted file is, if it reads all its lists.
 KINDS: dict[str, tuple[IndexSettings | None, bool]] = {
@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[IndexSettings | None, bool]] = {
     "ivf_sq8": (IndexSettings(kind="ivf_sq8", num_lists=8, num_probes=2), False),
     "ivf_fp16": (IndexSettings(kind="ivf_fp16", num_lists=8, num_probes=2), False),
     "hnsw_sq8": (IndexSettings(kind="hnsw_sq8", m=4, ef_construction=20, ef_search=2), False),
+    "scann": (IndexSettings(kind="scann", num_lists=8, num_probes=2, overfetch=1), False),
 }
 SIZES = (20, 700)
 _BUILT: dict[tuple[str, int, bool], Index] = {}
@@ -40,9 +41,11 @@ def make_vectors(count: int, *, ties: bool) -> NDArray[np.float32]:
 
 
 def index_of(kind: str, count: int, *, ties: bool) -> Index:
+    if kind == "scann":
+        pytest.importorskip("scann")
     if (kind, count, ties) not in _BUILT:
         vectors, chosen = make_vectors(count, ties=ties), KINDS[kind][0]
-        built = ExactIndex(vectors) if chosen is None else FaissIndex.build(vectors, chosen)
+        built = ExactIndex(vectors) if chosen is None else build_main(vectors, chosen)
         _BUILT[kind, count, ties] = built
     return _BUILT[kind, count, ties]
 

@@ -14,10 +14,7 @@ from recsys.index import (
     ChangedVectors,
     Changes,
     read_changes,
-    read_vectors,
-    write_changed_vectors,
     write_changes,
-    write_vectors,
 )
 
 VECTORS, ROWS, WITHDRAWN = "changed_vectors.npy", "changed_rows.npy", "withdrawn_rows.npy"
@@ -175,14 +172,3 @@ def test_their_vectors_refuse_rows_that_an_array_refuses() -> None:
             vectors[rows]
     with pytest.raises(ValueError, match="an array of them is a copy"):
         np.asarray(vectors, copy=False)
-
-
-def test_their_vectors_are_written_as_an_array_is(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    main, rows = rng.standard_normal((70_000, 2), dtype=np.float32), np.array([1, 69_999, 70_000])
-    given = rng.standard_normal((3, 2), dtype=np.float32)
-    vectors = ChangedVectors(main, Changes(rows, given, np.zeros(0, np.int64), 70_001))
-    write_changed_vectors(tmp_path / "blocks.npy", vectors)
-    write_vectors(tmp_path / "whole.npy", np.asarray(vectors))
-    assert (tmp_path / "blocks.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
-    assert np.array_equal(read_vectors(tmp_path / "blocks.npy")[rows], given)

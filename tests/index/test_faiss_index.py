@@ -1,6 +1,7 @@
 """FAISS indexes against exact search: the same scores, filters honoured, lists full."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import faiss
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from recsys.foundations import ArgumentError, Ragged, set_threads
+from recsys.foundations import ArgumentError, Ragged, held_threads, set_threads
 from recsys.index import ExactIndex, FaissIndex, IndexSettings
 
 SETTINGS = {
@@ -127,6 +128,29 @@ def test_does_not_depend_on_batches_or_threads(name: str, indexes: dict[str, Fai
         rows = np.concatenate([part.candidate_rows for part in parts])
         assert np.array_equal(rows, whole.candidate_rows)
         assert np.array_equal(np.concatenate([part.scores for part in parts]), whole.scores)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_many_queries_are_searched_side_by_side_with_the_same_hits(
+    name: str, indexes: dict[str, FaissIndex]
+) -> None:
+    queries, index = make_vectors(700, seed=1), indexes[name]
+    # Few exclude much, most a little or nothing: their fetches differ.
+    own = np.minimum(np.random.default_rng(0).geometric(0.01, 9000), 699)
+    exclude = Ragged.from_pairs(own, np.arange(9000) % 3000, 700)
+    cases: list[dict[str, Any]] = [
+        {},
+        {"exclude": exclude},
+        {"exclude": exclude, "allowed": np.arange(1, 3000)},
+    ]
+    for options in cases:
+        with held_threads(1):
+            alone = index.search(queries, 10, **options)
+        with held_threads(3):
+            together = index.search(queries, 10, **options)
+        assert together.offsets.tobytes() == alone.offsets.tobytes()
+        assert together.candidate_rows.tobytes() == alone.candidate_rows.tobytes()
+        assert together.scores.tobytes() == alone.scores.tobytes()
 
 
 def test_the_bound_of_threads_holds_in_every_thread_that_searches(

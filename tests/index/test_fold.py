@@ -1,5 +1,6 @@
 """Changes folded into the main index: what is kept, what is trained anew, the recall of both."""
 
+from pathlib import Path
 from typing import Any
 
 import faiss
@@ -17,6 +18,10 @@ from recsys.index import (
     fold,
     measure_recall,
     needs_retraining,
+    read_index,
+    read_vectors,
+    write_index,
+    write_vectors,
 )
 
 NOTHING = np.zeros(0, np.int64)
@@ -48,7 +53,11 @@ def make_changed(settings: IndexSettings, *, replaced: int = 30, added: int = 50
     return ChangedIndex(FaissIndex.build(make_vectors(900), settings), changes)
 
 
-def centroids_of(index: FaissIndex) -> Any:
+def inner_of(index: Any) -> Any:
+    return index.inner
+
+
+def centroids_of(index: Any) -> Any:
     return index.inner.quantizer.reconstruct_n(0, index.inner.nlist)
 
 
@@ -58,12 +67,12 @@ def test_holds_every_vector_and_finds_what_the_changed_index_finds(
     kind: str, retrain: bool
 ) -> None:
     changed = make_changed(ALL[kind])
-    before, whole = changed.main.inner.ntotal, np.asarray(changed.vectors)
+    before, whole = inner_of(changed.main).ntotal, np.asarray(changed.vectors)
     folded = fold(changed, retrain=retrain)
     assert folded.kind == kind
     assert folded.settings == ALL[kind]
     assert np.array_equal(folded.vectors, whole)
-    assert changed.main.inner.ntotal == before
+    assert inner_of(changed.main).ntotal == before
     queries = make_vectors(200, seed=2)
     recall = measure_recall(folded, queries, 10, 0)
     assert recall.mean > measure_recall(changed, queries, 10, 0).mean - 0.02
@@ -83,9 +92,9 @@ def test_lists_keep_their_centroids_unless_trained_anew(kind: str) -> None:
 def test_the_changed_vectors_stand_in_the_lists_of_a_build_with_these_centroids(kind: str) -> None:
     changed = make_changed(LISTS[kind])
     kept = fold(changed, retrain=False)
-    lists = kept.inner.invlists
-    _, nearest = kept.inner.quantizer.search(kept.vectors, 1)
-    for number in range(kept.inner.nlist):
+    lists = inner_of(kept).invlists
+    _, nearest = inner_of(kept).quantizer.search(kept.vectors, 1)
+    for number in range(inner_of(kept).nlist):
         size = lists.list_size(number)
         ids = [lists.get_single_id(number, place) for place in range(size)]
         assert sorted(ids) == np.flatnonzero(nearest[:, 0] == number).tolist()
@@ -94,15 +103,15 @@ def test_the_changed_vectors_stand_in_the_lists_of_a_build_with_these_centroids(
 def test_the_number_of_lists_follows_the_catalogue_only_when_trained_anew() -> None:
     changed = make_changed(IndexSettings(kind="ivf_flat"), added=900)
     kept, anew = fold(changed, retrain=False), fold(changed, retrain=True)
-    assert (kept.inner.nlist, kept.inner.nprobe) == (120, 15)  # 4 sqrt(900), an eighth
-    assert (anew.inner.nlist, anew.inner.nprobe) == (170, 22)  # 4 sqrt(1800)
+    assert (inner_of(kept).nlist, inner_of(kept).nprobe) == (120, 15)  # 4 sqrt(900), an eighth
+    assert (inner_of(anew).nlist, inner_of(anew).nprobe) == (170, 22)  # 4 sqrt(1800)
 
 
 def test_a_graph_grows_by_what_is_added() -> None:
     changed = make_changed(GRAPHS["hnsw"], replaced=0)
     grown = fold(changed, retrain=False)
     before, after = (
-        faiss.vector_to_array(some.inner.hnsw.levels).tolist() for some in (changed.main, grown)
+        faiss.vector_to_array(inner_of(some).hnsw.levels).tolist() for some in (changed.main, grown)
     )
     assert after[:900] == before
     built = FaissIndex.build(np.asarray(changed.vectors), GRAPHS["hnsw"])
@@ -127,6 +136,24 @@ def test_vectors_that_were_written_already_are_not_copied() -> None:
     assert fold(changed, retrain=False, vectors=vectors).vectors is vectors
     with pytest.raises(ShapeError, match=r"`vectors` must have shape \[950, 16\]"):
         fold(changed, retrain=False, vectors=vectors[:-1])
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("replaced", [0, 30])
+def test_an_index_that_was_read_folds_as_the_one_that_was_written(
+    kind: str, replaced: int, tmp_path: Path
+) -> None:
+    changed = make_changed(ALL[kind], replaced=replaced)
+    assert isinstance(changed.main, FaissIndex)
+    write_index(tmp_path / "index.faiss", changed.main)
+    write_vectors(tmp_path / "vectors.npy", changed.main.vectors)
+    content = (tmp_path / "index.faiss").read_bytes()
+    main = read_index(tmp_path / "index.faiss", read_vectors(tmp_path / "vectors.npy"), ALL[kind])
+    queries = make_vectors(50, seed=2)
+    found = fold(ChangedIndex(main, changed.changes), retrain=False).search(queries, 10)
+    wanted = fold(changed, retrain=False).search(queries, 10)
+    assert found.candidate_rows.tolist() == wanted.candidate_rows.tolist()
+    assert (tmp_path / "index.faiss").read_bytes() == content
 
 
 def test_few_vectors_that_are_flat_stay_so_until_trained_anew() -> None:

@@ -67,7 +67,8 @@ def test_equals_the_lists_of_pairs_byte_for_byte(
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     # Few levels: many equal scores and equal vectors, and 0 as often as -0.
-    vectors = (rng.integers(-levels, levels + 1, (60, dim)) / 7 * length).astype(np.float32)
+    numbers_of_vectors = rng.integers(-levels, levels + 1, (60, dim)) / levels / 7
+    vectors = (numbers_of_vectors * length).astype(np.float32)
     queries = (rng.integers(-3, 4, (num_queries, dim)) / 3 * length).astype(np.float32)
     candidates = make_candidates(num_queries, fetched, 60, seed)
     dropped = None if dropping is None else rng.random(candidates.shape) < dropping

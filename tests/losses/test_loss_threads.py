@@ -77,12 +77,15 @@ LOSSES = {
     "full softmax": full(full_softmax_loss),
     "full logistic": full(full_logistic_loss),
 }
+ROUNDED = sampled(sampled_softmax_loss, product_dtype=torch.bfloat16)
 
 
-def compute_with(threads: int, name: str, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+def compute_with(
+    threads: int, loss: Callable[[list[Tensor]], Tensor], dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, ...]:
     set_threads(threads)
     leaves = make_leaves(dtype)
-    losses = LOSSES[name](leaves)
+    losses = loss(leaves)
     (losses * WEIGHTS.to(dtype)).sum().backward()
     return losses.detach(), *(leaf.grad for leaf in leaves if leaf.grad is not None)
 
@@ -101,27 +104,22 @@ def parts_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_three_threads_give_what_one_gives(name: str, parts_made: list[int]) -> None:
-    one = compute_with(1, name)
+    one = compute_with(1, LOSSES[name])
     assert set(parts_made) == {1}
     parts_made.clear()
-    assert_close(compute_with(3, name), one, rtol=1e-11, atol=1e-13)
+    assert_close(compute_with(3, LOSSES[name]), one, rtol=1e-11, atol=1e-13)
     assert max(parts_made) == 3
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_threads_give_the_same_bits_each_time(name: str) -> None:
-    first = compute_with(3, name, torch.float32)
+    first = compute_with(3, LOSSES[name], torch.float32)
     for _ in range(3):
-        assert_close(compute_with(3, name, torch.float32), first, rtol=0, atol=0)
+        assert_close(compute_with(3, LOSSES[name], torch.float32), first, rtol=0, atol=0)
 
 
 def test_rounded_products_have_blocks_of_their_own_in_each_thread() -> None:
-    name = "rounded"
-    LOSSES[name] = sampled(sampled_softmax_loss, product_dtype=torch.bfloat16)
-    try:
-        one, three = (compute_with(threads, name, torch.float32) for threads in (1, 3))
-    finally:
-        del LOSSES[name]
+    one, three = (compute_with(threads, ROUNDED, torch.float32) for threads in (1, 3))
     # A query's products are the same; a candidate's are rounded once for each block of queries.
     assert_close(three[:3], one[:3], rtol=1e-6, atol=1e-6)
     assert (three[3] - one[3]).norm() < 0.01 * one[3].norm()

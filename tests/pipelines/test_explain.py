@@ -1,6 +1,7 @@
 """The stage `explain`, on the terminal, and ids that look like numbers on the command line."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from pipelines.explain import explain
 from recsys import load_bundle
 from recsys.config import ExplainConfig, compose_config
-from recsys.foundations import UnknownIdError
+from recsys.foundations import ConfigError, UnknownIdError
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +43,15 @@ def test_the_best_items_of_a_user_are_explained(
 def test_one_item_is_explained(trained: Any, capsys: pytest.CaptureFixture[str]) -> None:
     run(trained.bundle, user="u3", item="i9")
     assert "u3 and i9  " in capsys.readouterr().out
+
+
+def test_where_chooses_what_is_explained(trained: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run(trained.bundle, user="u3", where="item_id in [i9, i8]")
+    shown = capsys.readouterr().out
+    assert shown.count("u3 and i") in (1, 2)  # as many of them as the user has not seen
+    assert set(re.findall(r"u3 and (i\d+) ", shown)) <= {"i9", "i8"}
+    with pytest.raises(ConfigError, match=r"where= chooses .* and item= names one"):
+        run(trained.bundle, user="u3", item="i9", where="item_id = i9")
 
 
 def test_an_unknown_item_is_named(trained: Any) -> None:

@@ -1,6 +1,7 @@
 """The stages `neighbours` and `index`, against plain products of the stored vectors."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from recsys.config import (
     ReindexConfig,
     compose_config,
 )
-from recsys.foundations import UnknownIdError
+from recsys.foundations import FormatError, MissingExtraError, UnknownIdError
 
 
 def test_neighbours_go_to_a_file_or_the_terminal(
@@ -86,6 +87,53 @@ def test_another_index_is_a_new_bundle_with_the_same_vectors(
     assert (both["score_x"] == both["score_y"]).all()
     report = run_evaluate(tmp_path / "report", bundle=str(path), k=[5])
     assert report["through_index"]["metrics"]["index_recall_at_5"] > 0.99
+
+
+def test_a_scann_index_is_built_named_and_looked_up_in(
+    trained: Any, tmp_path: Path, recommend_to: Any, run_evaluate: Any
+) -> None:
+    pytest.importorskip("scann")
+    given = {"bundle": str(trained.bundle), "index": "scann", "threads": 1}
+    given |= {"index.num_lists": 4, "index.num_probes": 4, "index.overfetch": 80}
+    path = index(compose_config("index", ReindexConfig, given), tmp_path / "run")
+    bundle = read_bundle(path)
+    assert bundle.index.kind == bundle.config["index"]["kind"] == "scann"
+    assert "index.scann/scann_config.pb" in bundle.manifest["files"]
+    assert "index.faiss" not in bundle.manifest["files"]
+    assert "scann-core" in bundle.manifest["provenance"]["versions"]
+    exact = recommend_to(tmp_path / "a.parquet", trained.bundle, k=5)
+    assert recommend_to(tmp_path / "b.parquet", path, k=5).equals(exact)
+    report = run_evaluate(tmp_path / "report", bundle=str(path), k=[5])
+    assert report["through_index"]["metrics"]["index_recall_at_5"] == 1
+    given = {"bundle": str(path), "index": "flat", "threads": 1}
+    again = read_bundle(index(compose_config("index", ReindexConfig, given), tmp_path / "flat"))
+    assert again.index.kind == "flat"
+    assert not (again.path / "index.scann").exists()
+
+
+def test_a_damaged_or_lacking_file_of_a_scann_index_is_refused_by_name(
+    trained: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("scann")
+    given = {"bundle": str(trained.bundle), "index": "scann", "threads": 1}
+    path = index(compose_config("index", ReindexConfig, given), tmp_path / "run")
+    codes = path / "index.scann" / "hashed_dataset.npy"
+    whole = codes.read_bytes()
+    codes.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(FormatError, match=r"hashed_dataset\.npy is damaged: its SHA-256"):
+        read_bundle(path)
+    assert read_bundle(path, verify=False).index.kind == "scann"  # any code is a code
+    codes.unlink()
+    with pytest.raises(FormatError, match=r"hashed_dataset\.npy is missing"):
+        read_bundle(path, verify=False)
+
+
+def test_index_scann_without_its_package_is_refused_before_any_data_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "scann", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'recsys-retrieval\[scann\]'"):
+        compose_config("index", ReindexConfig, {"bundle": "nowhere", "index": "scann"})
 
 
 def test_a_tuned_index_says_in_the_run_and_the_manifest_how_it_was_chosen(

@@ -100,7 +100,7 @@ def slow_lists(run: Run, histories: dict[str, list[str]], k: int, alpha: float) 
     users, items = list(histories), bundle.items.vocabulary
     queries = KnownUsers(bundle).queries(as_ids(users), histories=None, features=None, context=None)
     vectors = embed_queries(bundle.model, queries).astype(np.float64)
-    scores = vectors @ bundle.item_vectors.T.astype(np.float64)
+    scores = vectors @ np.asarray(bundle.item_vectors, np.float64).T
     shares = bundle.item_counts / bundle.item_counts.sum()
     rows = []
     for user, row in zip(users, scores, strict=True):

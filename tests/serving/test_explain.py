@@ -243,6 +243,16 @@ def test_without_items_the_best_ones_are_explained_with_their_scores(
     assert [one.items["item_id"].to_pylist()[0] for one in found] == best["item_id"].to_pylist()
 
 
+def test_where_chooses_among_the_items_that_would_be_recommended(make_bundle: MakeBundle) -> None:
+    lookup = make_lookup(make_bundle, ENCODERS["interests"])
+    first = lookup.recommend(["u5"], k=1)["item_id"].to_pylist()[0]
+    found = lookup.explain("u5", k=3, where=f"item_id != {first}")
+    best = lookup.recommend(["u5"], k=4)["item_id"].to_pylist()
+    assert found.items["item_id"].to_pylist() == best[1:]
+    with pytest.raises(ArgumentError, match="`where` chooses items to explain: it cannot"):
+        lookup.explain("u5", ["i1"], where="item_id = i1")
+
+
 def test_what_a_caller_gives_stands_in_place_of_what_is_stored(make_bundle: MakeBundle) -> None:
     lookup = make_lookup(make_bundle, LINEAR)
     features = pa.table({"user_id": ["new"], "age": ["22"]})

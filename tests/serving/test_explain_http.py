@@ -84,6 +84,8 @@ def test_without_items_the_best_ones_are_explained(post: Post, lookup: Lookup) -
     items = post(json={"user": "NA", "k": 2}).json()["items"]
     best = lookup.recommend(["NA"], k=2)["item_id"].to_pylist()
     assert [item["item_id"] for item in items] == best
+    other = {"user": "NA", "k": 1, "where": f"item_id != {best[0]!r}"}
+    assert post(json=other).json()["items"][0]["item_id"] == best[1]
 
 
 def test_every_argument_reaches_the_lookup(post: Post) -> None:
@@ -103,6 +105,8 @@ def test_every_argument_reaches_the_lookup(post: Post) -> None:
         (b"{", 422, "Invalid JSON"),
         (b"{}", 422, "`user`: Field required."),
         (b'{"user": 7}', 422, "`user`: Input should be a valid string."),
+        (b'{"user": "u", "items": ["a"], "where": "x = 1"}', 422, "cannot stand beside `items`"),
+        (b'{"user": "u", "where": "x = 1"}', 422, "there is no column 'x'"),
         (b'{"user": "u", "items": []}', 422, "`items`: List should have at least 1 item"),
         (b'{"user": "u", "k": 0}', 422, "`k`: Input should be greater than"),
         (b'{"user": "u", "k": 13}', 422, "`k` must be at most 12, got 13."),

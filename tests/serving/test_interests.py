@@ -48,7 +48,7 @@ def test_lists_are_by_the_interest_that_likes_an_item_most(
     ids = bundle.items.vocabulary.ids.to_pylist()
     for user in ("u0", "u7", "u19"):
         vectors = np.array(lookup.embed_users([user])["vector"].to_pylist())
-        scores = (bundle.item_vectors.astype(np.float64) @ vectors.T).max(axis=1)
+        scores = (np.asarray(bundle.item_vectors, np.float64) @ vectors.T).max(axis=1)
         scores = scores.astype(np.float32)
         seen = {item for who, item in ROWS if who == user}
         order = sorted(range(len(ids)), key=lambda row, scores=scores: (-scores[row], row))  # type: ignore[misc]

@@ -36,7 +36,9 @@ def slow_recommend(bundle: Bundle, user: str, k: int, seen: set[str]) -> list[st
     """Rank every item by the towers' own vectors."""
     lookup = Lookup(bundle)
     vector = lookup.embed_users([user])["vector"].combine_chunks().flatten().to_numpy()
-    scores = (bundle.item_vectors.astype(np.float64) @ vector.astype(np.float64)).astype(np.float32)
+    scores = (np.asarray(bundle.item_vectors, np.float64) @ vector.astype(np.float64)).astype(
+        np.float32
+    )
     ids = bundle.items.vocabulary.ids.to_pylist()
     order = sorted(range(bundle.num_items), key=lambda row: (-scores[row], row))
     return [ids[row] for row in order if ids[row] not in seen][:k]

@@ -1,7 +1,9 @@
 """`where`: what an expression lets pass, against lists by hand and a slow reading; refusals."""
 
 import datetime
+import decimal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,10 @@ ITEMS: dict[str, list[Any]] = {
     "seen": pa.array([None, 0, 1, 3_600_000_000, None], pa.timestamp("us", "Europe/Berlin")),
     "nothing": pa.nulls(5),
     "vector": [[0.1, 0.2]] * 5,
+    "fee": pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("2.00"), None, None]),
+    "weight": pa.array([-0.0, 0.0, 0.5, None, float("nan")], pa.float32()),
+    "half": pa.array(np.array([0, 0.5, 1, np.nan, 2], np.float16), from_pandas=True),
+    "at": pa.array([0, 1, None, 3, 1], pa.timestamp("ns")),
 }
 
 
@@ -101,6 +107,22 @@ def test_texts_with_a_separator_are_lists(make_bundle: MakeBundle) -> None:
     assert found == ["1"]
     with pytest.raises(ArgumentError, match="there are item_id, title, price, year, genres"):
         lookup.neighbours(["3"], k=5, where="vector is null")
+
+
+def test_a_bundle_of_a_release_that_kept_no_lists_says_what_to_do(make_bundle: MakeBundle) -> None:
+    options = {"genres": FeatureOptions(min_count=1), "vector": FeatureOptions()}
+    bundle = make_bundle([("u", one) for one in IDS], items=ITEMS, item_options=options)
+    display = bundle.items.display
+    assert display is not None
+    old = replace(bundle, items=replace(bundle.items, display=display.drop_columns(["genres"])))
+    with pytest.raises(
+        ArgumentError,
+        match="does not keep the values of 'genres', only their encoding; an older release wrote "
+        "it: prepare the data and train again",
+    ):
+        passing(Lookup(old), "genres contains Comedy")
+    with pytest.raises(ArgumentError, match=r"keep the values of 'vector', only their encoding\."):
+        passing(Lookup(bundle), "vector is null")
 
 
 @pytest.mark.parametrize(
@@ -205,6 +227,40 @@ def test_and_or_not_and_brackets_mean_what_they_mean_in_python(
     if not kept:
         kept["lookup"] = request.getfixturevalue("lookup")
     assert set(passing(kept["lookup"], asked[0])) == asked[1]
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("price", ["9.99", "5", "5", "7"]),
+        (
+            "year",
+            ["1979", "9007199254740993", "9007199254740992", "1985.0", "99999999999999999999"],
+        ),
+        ("title", ["Alien", "''", "Brazil"]),
+        ("zip", ["100", "'00100'", "7", "'1e2'"]),  # numbers and texts
+        ("item_id", ["4", "04", "1"]),
+        ("`in stock`", ["true", "FALSE"]),
+        ("added", ["2020-01-02", "2020-01-04"]),
+        ("seen", ["1970-01-01", "1970-01-01T01:00:00"]),
+        ("at", ["1970-01-01", "'1970-01-01 00:00:00.000000001'"]),
+        ("fee", ["1.5", "2", "3"]),
+        ("weight", ["0", "7"]),
+        ("weight", ["-0.0", "0.5"]),
+        ("half", ["0", "0.5", "2"]),
+        ("nothing", ["a", "b"]),
+    ],
+)
+def test_a_list_of_values_means_one_of_them(lookup: Lookup, column: str, values: list[str]) -> None:
+    listed = f"{column} in [{', '.join(values)}]"
+    one_by_one = " or ".join(f"{column} = {value}" for value in values)
+    assert passing(lookup, listed) == passing(lookup, one_by_one)
+    assert passing(lookup, f"not {listed}") == passing(lookup, f"not ({one_by_one})")
+
+
+def test_the_value_of_a_list_that_cannot_be_compared_is_named(lookup: Lookup) -> None:
+    with pytest.raises(ArgumentError, match="position 14: 'price' holds numbers, and 'x' is none"):
+        passing(lookup, "price in [5, x, 7]")
 
 
 def test_few_expressions_are_kept_and_all_are_answered(lookup: Lookup) -> None:

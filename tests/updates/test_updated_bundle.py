@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,10 @@ from recsys.updates import RecallSettings, compact_bundle
 MakeBundle = Callable[..., Bundle]
 Update = Callable[..., Bundle]
 MakeItems = Callable[..., pa.Table]
+
+
+def inner_of(index: Any) -> Any:
+    return index.inner
 
 
 def test_only_what_changed_is_written(
@@ -126,7 +131,7 @@ def test_the_index_is_trained_anew_where_its_old_centroids_find_too_little(
         noted = new.manifest["index_recall"]
         assert (noted["when_trained"]["mean"] == 1.0) != retrained
         before, after = (
-            one.main_index.inner.quantizer.reconstruct_n(0, 4) for one in (updated, new)
+            inner_of(one.main_index).quantizer.reconstruct_n(0, 4) for one in (updated, new)
         )
         assert np.array_equal(before, after) != retrained
 

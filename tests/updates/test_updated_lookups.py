@@ -128,7 +128,7 @@ def test_a_bonus_goes_to_a_new_item_that_the_user_had_and_to_no_withdrawn_one(
     make_bundle: MakeBundle, update: Update, make_items: MakeItems
 ) -> None:
     _, after = changed(make_bundle, update, make_items, repeats_weight=3.0, repeats_decay=0.5)
-    given = {"histories": {"a": ["i2", "new1", "i3"]}, "exclude_seen": False}
+    given: dict[str, Any] = {"histories": {"a": ["i2", "new1", "i3"]}, "exclude_seen": False}
     plain = after.recommend(["a"], k=99, **given).to_pandas().set_index("item_id")["score"]
     vectors = {
         row["item_id"]: np.array(row["vector"])
