@@ -27,7 +27,7 @@ from recsys.index.hits import Hits
 from recsys.index.nearest_lists import NearestLists, has_flat_centroids
 from recsys.index.regular_hits import regular_hits
 from recsys.index.request import Request
-from recsys.index.rounding import RoundingBound
+from recsys.index.rounding import RoundingBound, check_score_range
 from recsys.index.row_filter import RowFilter
 from recsys.index.scoring import check_search, make_hits, score_pairs
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
@@ -179,6 +179,7 @@ class FaissIndex:
         return self._search_inside(queries, k, rows)
 
     def _search_inside(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
+        check_score_range(queries, self._exact.largest_norm)
         request = Request(queries, k, rows)
         threads = min(num_threads(), queries.shape[0] * queries.shape[1] // _WORTH_A_THREAD)
         most = _QUERY_VECTORS_AT_ONCE // queries.shape[1]

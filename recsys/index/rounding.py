@@ -3,6 +3,8 @@
 Dimensions: B queries, M interests of a query, n candidates of a block, D embedding width, P pairs.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from recsys.foundations import ArgumentError
 _UNIT = 2.0**-24  # of rounding in float32
 _DOUBLE_UNIT = 2.0**-53
 _AT_ONCE = 8192
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def norms_of(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -41,7 +44,7 @@ class RoundingBound:
     def __init__(self, query_vectors: NDArray[np.float32], largest_norm: float) -> None:
         squares = np.square(query_vectors, dtype=np.float64).sum(axis=2)  # [B, M]
         norms = np.sqrt(squares.max(axis=1))
-        if len(norms) and norms.max() * largest_norm > np.finfo(np.float32).max:
+        if len(norms) and norms.max() * largest_norm > _LARGEST:
             raise ArgumentError("`query_vectors` are so long that scores would leave float32.")
         dim = query_vectors.shape[2]
         units = dim / max(1 - dim * _UNIT, _UNIT) + 8
@@ -63,3 +66,23 @@ class RoundingBound:
     def of_norm_in_double(self, norm: float) -> NDArray[np.float64]:
         """Bound the distance of float64 products from the sums behind the scores: [B]."""
         return np.asarray(self._shares * (_DOUBLE_UNIT / _UNIT) * norm + self._double_underflow)
+
+
+def check_score_range(query_vectors: NDArray[np.float32], largest_norm: float) -> None:
+    """Check what `RoundingBound` checks, by one product where the vectors are of usual lengths.
+
+    No query is longer than the root of the sum of all squares; half the range leaves room for its
+    rounding.
+
+    Args:
+        query_vectors: [B, M, D].
+        largest_norm: Of the candidates' vectors.
+
+    Raises:
+        ArgumentError: The inner products could leave the range of float32.
+    """
+    numbers = query_vectors.ravel()
+    with np.errstate(over="ignore"):
+        squares = float(np.dot(numbers, numbers))
+    if not math.sqrt(squares) * largest_norm <= _LARGEST / 2:
+        RoundingBound(query_vectors, largest_norm)

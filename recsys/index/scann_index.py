@@ -22,6 +22,7 @@ from recsys.foundations import (
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
 from recsys.index.plan import plan_index
+from recsys.index.rounding import check_score_range
 from recsys.index.row_filter import RowFilter
 from recsys.index.scann_library import build_searcher
 from recsys.index.scoring import check_search, join_hits, make_hits, score_pairs
@@ -129,6 +130,7 @@ class ScannIndex:
         filters = (rows.allowed_rows, rows.allowed_lists, rows.hidden)
         if any(one is not None for one in filters):
             return self._exact.search_filtered(queries, k, rows)
+        check_score_range(queries, self._exact.largest_norm)
         step = -(-len(queries) // num_threads())
         step = min(max(step, _FEWEST_QUERIES), _QUERIES_AT_ONCE)
         blocks = [np.arange(s, min(s + step, len(queries))) for s in range(0, len(queries), step)]

@@ -199,3 +199,26 @@ def test_exact_and_faiss_agree_on_a_single_candidate() -> None:
     vector = make_vectors(1)
     for index in (ExactIndex(vector), FaissIndex.build(vector, IndexSettings())):
         assert index.search(vector, 7).candidate_rows.tolist() == [0]
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_queries_so_long_that_scores_leave_float32_are_refused_as_exact_search_does(
+    indexes: dict[str, FaissIndex], name: str
+) -> None:
+    queries = make_vectors(3, seed=1)
+    queries[1] = 3e38
+    for part in (queries, queries[1:2], queries[None]):  # the last: interests of one query
+        for index in (indexes[name], indexes[name].exact):
+            with pytest.raises(ArgumentError, match="so long that scores would leave float32"):
+                index.search(part, 5)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_long_queries_with_scores_within_float32_are_searched(
+    indexes: dict[str, FaissIndex], name: str
+) -> None:
+    queries = make_vectors(3, seed=1)
+    long = queries * np.float32(2.0**100)  # squares leave float32, scores do not
+    found, usual = indexes[name].search(long, 5), indexes[name].search(queries, 5)
+    assert np.array_equal(found.candidate_rows, usual.candidate_rows)
+    assert np.array_equal(found.scores, usual.scores * np.float32(2.0**100))

@@ -260,3 +260,10 @@ def test_changes_beside_it_are_searched_with_it_and_folded_into_a_new_one(
     assert isinstance(folded, ScannIndex)
     assert folded.num_candidates == 2001
     assert np.array_equal(folded.vectors[rows], vectors)
+
+
+def test_queries_so_long_that_scores_leave_float32_are_refused(index: ScannIndex) -> None:
+    queries = make_vectors(3, seed=1)
+    queries[1] = 3e38
+    with pytest.raises(ArgumentError, match="so long that scores would leave float32"):
+        index.search(queries, 5)
