@@ -64,12 +64,14 @@ def fit_column(
 
 
 def encode_column(spec: FeatureSpec, column: pa.Array | pa.ChunkedArray) -> NDArray[Any] | Ragged:
-    """Encode a column; the forms are those of `FeatureTable`.
+    """Encode a column; the forms are those of `FeatureTable`. One of Arrow's type null is missing.
 
     Raises:
         DataError: The column does not hold what the feature needs.
     """
     whole = whole_column(column)
+    if pa.types.is_null(whole.type):
+        return missing_column(spec, len(whole))
     match spec.kind:
         case "categorical":
             return _codes(spec, as_text(spec.name, whole)).astype(np.int32)

@@ -195,6 +195,12 @@ def test_an_absent_column_is_missing_in_every_row() -> None:
     )
 
 
+def test_a_column_of_nulls_is_missing_in_every_row() -> None:
+    schema = make_table().schema
+    nulls = pa.table({spec.name: pa.nulls(2) for spec in schema})
+    assert_equal_tables(schema.encode(nulls), FeatureTable.missing(schema, 2))
+
+
 def test_comes_back_from_arrow_and_json_unchanged() -> None:
     table = make_table()
     schema = FeatureSchema.from_json(table.schema.to_json())
