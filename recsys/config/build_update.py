@@ -8,8 +8,8 @@ import pyarrow as pa
 from recsys.bundle import Bundle
 from recsys.config.build_dataset import build_format
 from recsys.config.schema_updates import RecallConfig, UpdateConfig
-from recsys.data import read_entities
-from recsys.foundations import DataError, MissingFileError
+from recsys.data import marked_encoding, read_entities
+from recsys.foundations import ConfigError, DataError, MissingFileError
 from recsys.serving import Ids, as_ids
 from recsys.updates import RecallSettings
 
@@ -51,11 +51,19 @@ def read_removed(config: UpdateConfig, bundle: Bundle) -> Ids:
         )
     if path.suffix.lower() in _TABLES or not path.is_file():
         return _read(config, bundle, str(remove), on_repeats="first")["id"]
+    return as_ids([line.strip() for line in _read_lines(path, config.file.encoding)])
+
+
+def _read_lines(path: Path, encoding: str) -> list[str]:
+    """Read the lines that are not blank; a byte order mark wins over the encoding."""
     try:
-        lines = path.read_text(encoding=config.file.encoding).splitlines()
+        content = path.read_bytes()
+        text = content.decode(marked_encoding(content) or encoding).removeprefix("\ufeff")
+    except LookupError as error:
+        raise ConfigError(f"file.encoding must be a text encoding, got {encoding!r}.") from error
     except (UnicodeError, OSError) as error:
         raise DataError(f"{path} must be a text of an id a line: {error}.") from error
-    return as_ids([line.strip() for line in lines if line.strip()])
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def _read(config: UpdateConfig, bundle: Bundle, path: Any, *, on_repeats: str) -> pa.Table:

@@ -37,6 +37,7 @@ from recsys.data.reading import (
     open_interactions,
     read_interactions,
 )
+from recsys.data.reading_csv import marked_encoding
 from recsys.data.sequence_batches import SequenceBatches
 from recsys.data.shuffled_rows import ShuffledRows
 from recsys.data.sources import find_sources
@@ -112,6 +113,7 @@ __all__ = [
     "make_clustered_vectors",
     "make_synthetic",
     "map_events",
+    "marked_encoding",
     "open_interactions",
     "prepare_dataset",
     "read_entities",

@@ -107,7 +107,15 @@ def _opened(
 def _mark_of(file: SourceFile) -> str | None:
     """Give the encoding that a byte order mark at the start of the file states."""
     with file.filesystem.open_input_stream(file.path) as stream:
-        start = stream.read(4)
+        return marked_encoding(stream.read(4))
+
+
+def marked_encoding(start: bytes) -> str | None:
+    """Give the encoding that a byte order mark states; None without one.
+
+    Args:
+        start: The first bytes of a text.
+    """
     for mark, encoding in _MARKS.items():
         if start.startswith(mark):
             return encoding

@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data" / "sample"
 COMMAND = [sys.executable, "-c", "import sys; from recsys.cli import main; sys.exit(main())"]
 RECALL = {"recall.k": 5, "recall.num_queries": 20, "threads": 1}
+MARKED = ("utf-8-sig", "utf-16")
 HEADER = "item_id,title,category,tags,price"
 
 
@@ -115,9 +116,11 @@ def test_ids_to_withdraw_stand_in_a_text_a_table_or_the_setting(
     (tmp_path / "ids.txt").write_text(f"\n{ids[0]}\r\n{ids[1]} \n{ids[0]}\n\n")
     pd.DataFrame({"item_id": ids, "why": "sold out"}).to_parquet(tmp_path / "ids.parquet")
     (tmp_path / "ids.csv").write_text("\n".join(["item_id", *ids]) + "\n")
+    for encoding in MARKED:  # with a byte order mark
+        (tmp_path / f"ids.{encoding}").write_text("\n".join(ids), encoding=encoding)
     bundles = set()
     for number, remove in enumerate(
-        [*(str(tmp_path / f"ids.{kind}") for kind in ("txt", "parquet", "csv")), ids]
+        [*(str(tmp_path / f"ids.{kind}") for kind in ("txt", "parquet", "csv", *MARKED)), ids]
     ):
         path = run_update(tmp_path / str(number), trained.bundle, remove=remove)
         bundles.add(read_bundle(path).bundle_id)
