@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recsys.bundle import write_bundle
+from recsys.bundle import check_replaceable, write_bundle
 from recsys.cli import experiment_name, job_folder, stage, sweep_name, user_folder
 from recsys.config import TrainConfig, build, flatten, load, register_schemas, to_plain
 from recsys.config.build_dataset import find_or_prepare
@@ -31,6 +31,7 @@ def train(
     """Run the stage, give the bundle's folder; `experiment` is noted. Tests need no Hydra."""
     build.apply_threads(cfg)
     seed_everything(cfg.seed)
+    check_replaceable(run_dir / "bundle")
     products = build.build_products(cfg)
     folder = RunFolder(run_dir, resume=cfg.resume)
     start = build_start(cfg, run_dir)

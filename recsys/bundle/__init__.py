@@ -2,6 +2,7 @@
 
 from recsys.bundle.bundle import Bundle
 from recsys.bundle.read import read_bundle
+from recsys.bundle.replaceable import check_replaceable
 from recsys.bundle.write import (
     NewParts,
     inherited_provenance,
@@ -14,6 +15,7 @@ from recsys.bundle.write import (
 __all__ = [
     "Bundle",
     "NewParts",
+    "check_replaceable",
     "inherited_provenance",
     "only_withdrawn",
     "read_bundle",

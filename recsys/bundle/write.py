@@ -14,6 +14,7 @@ from recsys.bundle.bundle import Bundle
 from recsys.bundle.histories import known_histories, write_histories
 from recsys.bundle.manifest import FILES, index_form, write_manifest
 from recsys.bundle.model_files import write_model
+from recsys.bundle.replaceable import check_replaceable
 from recsys.data import Entities, PreparedDataset, write_entities
 from recsys.foundations import ArgumentError, atomic_folder, check_shape, write_json
 from recsys.index import (
@@ -56,7 +57,9 @@ def write_bundle(
     Raises:
         ShapeError: The vectors are not [num_items, E].
         ArgumentError: The index holds another number of vectors.
+        ConfigError: What lies there is no bundle.
     """
+    check_replaceable(path)
     check_shape("item_vectors", item_vectors, dataset.num_items, model.output_dim)
     if (index.num_candidates, index.dim) != item_vectors.shape:
         raise ArgumentError(
@@ -184,7 +187,9 @@ def write_version(
 
     Raises:
         ArgumentError: The folder is the old bundle's.
+        ConfigError: What lies there is no bundle.
     """
+    check_replaceable(path)
     if path.resolve() == bundle.path.resolve():
         raise ArgumentError(f"`path` must be a new folder: {path} is the bundle itself.")
     form = index_form(bundle.manifest["files"])

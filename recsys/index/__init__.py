@@ -28,6 +28,7 @@ from recsys.index.main_index import (
 from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_with_bonus
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
+from recsys.index.rounding import norms_of
 from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
 from recsys.index.scann_index import ScannIndex
 from recsys.index.scann_library import check_scann
@@ -80,6 +81,7 @@ __all__ = [
     "index_bytes",
     "measure_recall",
     "needs_retraining",
+    "norms_of",
     "plan_index",
     "read_changes",
     "read_index",

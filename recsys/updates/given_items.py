@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from recsys.bundle import Bundle
 from recsys.data import is_list, is_text, whole_column
 from recsys.foundations import DataError
+from recsys.index import norms_of
 
 VECTOR = "vector"
 
@@ -143,8 +144,17 @@ def _read_vectors(
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"The column {VECTOR!r} of items must hold numbers: {error}.") from error
     vectors[there] = flat.to_numpy(zero_copy_only=False).reshape(-1, width)
-    bad = ~np.isfinite(vectors).all(axis=1)
-    if bad.any():
-        item = ids[int(np.argmax(bad))].as_py()
-        raise DataError(f"The {VECTOR!r} of item {item!r} must hold finite float32 numbers.")
+    _check_finite(vectors, ids)
     return vectors, there
+
+
+def _check_finite(vectors: NDArray[np.float32], ids: pa.Array) -> None:
+    """Check that the vectors [N, E] and their lengths are finite in float32."""
+    for values, words in (
+        (vectors, "hold finite float32 numbers"),
+        (norms_of(vectors)[:, None], "have a length within float32"),
+    ):
+        bad = ~np.isfinite(values).all(axis=1)
+        if bad.any():
+            item = ids[int(np.argmax(bad))].as_py()
+            raise DataError(f"The {VECTOR!r} of item {item!r} must {words}.")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from recsys.bundle import Bundle
-from recsys.foundations import DataError
+from recsys.foundations import ConfigError, DataError
 
 MakeBundle = Callable[..., Bundle]
 Update = Callable[..., Bundle]
@@ -30,6 +30,7 @@ MakeItems = Callable[..., pa.Table]
         ({"vector": [[0.5] * 8, [float("nan")] * 8]}, "'vector' of item 'new' must hold finite"),
         ({"vector": [[0.5] * 8, [1e39] * 8]}, "The 'vector' of item 'new' must hold finite"),
         ({"vector": [[0.5] * 8, [None] * 8]}, "The 'vector' of item 'new' must hold finite"),
+        ({"vector": [[0.5] * 8, [3e38] * 8]}, "'vector' of item 'new' must have a length within"),
         ({"vector": ["0.5|0.5", "x"]}, "The 'vector' of item 'i1' must hold 8 numbers|numbers"),
         ({"vector": [1.0, 2.0]}, "The column 'vector' of items must hold lists, got double"),
     ],
@@ -91,3 +92,17 @@ def test_a_compaction_without_changes_is_refused(
         compact(bundle)
     with pytest.raises(DataError, match="There is nothing to fold in"):
         compact(update(bundle, remove=["i1"]))
+
+
+def test_a_folder_that_is_no_bundle_is_not_replaced(
+    make_bundle: MakeBundle, update: Update, tmp_path: Path
+) -> None:
+    bundle = make_bundle()
+    for name in ("version0", "version1"):  # where the first and the second update go
+        (tmp_path / name).mkdir()
+    mine = tmp_path / "version0" / "notes.txt"
+    mine.write_text("mine")
+    with pytest.raises(ConfigError, match="version0 is no bundle and is not replaced"):
+        update(bundle, remove=["i1"])
+    assert mine.read_text() == "mine"
+    assert update(bundle, remove=["i1"]).path.name == "version1"  # empty: nothing is lost
