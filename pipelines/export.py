@@ -25,7 +25,7 @@ def export(cfg: ExportConfig, run_dir: Path) -> Path:
     check_replaceable(output)
     bundle = read_bundle(Path(cfg.bundle))
     path = write_export(output, bundle, build_export_request(cfg))
-    log.info("%d items: %s", bundle.num_items, path)
+    log.info("%d items: %s", len(bundle.live_rows), path)
     return path
 
 

@@ -49,7 +49,10 @@ def test_a_plain_product_of_what_is_exported_ranks_as_recsys_does(
     assert len(items) == 80
 
 
-def test_items_that_were_added_replaced_and_withdrawn(trained: Any, tmp_path: Path) -> None:
+def test_items_that_were_added_replaced_and_withdrawn(
+    trained: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "pipelines.export")
     before = run(trained.bundle, tmp_path / "before", form="parquet", users=True)
     old = pd.read_parquet(before / "parquet" / "items.parquet").set_index("item_id")
     changed, gone = old.index[7], old.index[30]
@@ -60,6 +63,7 @@ def test_items_that_were_added_replaced_and_withdrawn(trained: Any, tmp_path: Pa
     config = compose_config("update", UpdateConfig, settings | {"remove": [gone]})
     updated = update(config, tmp_path / "updated")
     folder = run(updated, tmp_path, users=True)
+    assert caplog.messages[-1] == f"80 items: {folder}"  # 81, of which one is withdrawn
     new = check_lists(updated, folder).set_index("item_id")
     assert list(new.index) == [one for one in old.index if one != gone] + ["cold"]
     assert new["title"][[changed, "cold"]].tolist() == ["x", "y"]
