@@ -8,7 +8,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recsys.bundle import read_bundle
+from recsys.bundle import check_replaceable, read_bundle
 from recsys.cli import job_folder, stage, user_folder
 from recsys.config import CompactConfig, build, load, register_schemas
 from recsys.config.build_update import build_recall_settings
@@ -21,6 +21,7 @@ register_schemas()
 def compact(cfg: CompactConfig, run_dir: Path) -> Path:
     """Run the stage, give the new bundle's folder; tests call it without Hydra."""
     build.apply_threads(cfg)
+    check_replaceable(run_dir / "bundle")
     compacted = compact_bundle(
         read_bundle(Path(cfg.bundle)),
         run_dir / "bundle",

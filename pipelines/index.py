@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from omegaconf import DictConfig
 
-from recsys.bundle import inherited_provenance, read_bundle, replace_index
+from recsys.bundle import check_replaceable, inherited_provenance, read_bundle, replace_index
 from recsys.cli import job_folder, stage, user_folder
 from recsys.config import ReindexConfig, build, load, register_schemas
 from recsys.config.build_evaluation import as_trained_on, dataset_of_bundle
@@ -23,6 +23,7 @@ register_schemas()
 def index(cfg: ReindexConfig, run_dir: Path) -> Path:
     """Run the stage, give the new bundle's folder; tests call it without Hydra."""
     build.apply_threads(cfg)
+    check_replaceable(run_dir / "bundle")
     bundle = read_bundle(Path(cfg.bundle))
 
     def ask(most: int) -> TuningQueries:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from recsys.foundations import ArgumentError, atomic_folder, check_shape, write_
 from recsys.index import (
     Changes,
     MainIndex,
+    withdrawal_alone,
     write_changes,
     write_main,
     write_vectors,
@@ -147,10 +148,8 @@ def replace_index(
 
 def only_withdrawn(bundle: Bundle) -> Changes | None:
     """Give what is left of a bundle's changes when a main index has taken them in."""
-    if not len(bundle.withdrawn):
-        return None
-    none = Changes.none(bundle.num_items, bundle.index.dim)
-    return replace(none, withdrawn=bundle.withdrawn)
+    left = withdrawal_alone(bundle.index_changes)
+    return left if len(left.withdrawn) else None
 
 
 def inherited_provenance(bundle: Bundle) -> dict[str, Any]:

@@ -29,7 +29,13 @@ from recsys.index.own_items import OwnItems, ScoredCandidates, Search, search_wi
 from recsys.index.plan import IndexPlan, plan_index
 from recsys.index.popularity_dial import LARGEST_ALPHA, PopularityDial, check_alpha
 from recsys.index.rounding import norms_of
-from recsys.index.saved import read_index, read_vectors, write_index, write_vectors
+from recsys.index.saved import (
+    read_index,
+    read_vectors,
+    write_index,
+    write_vector_blocks,
+    write_vectors,
+)
 from recsys.index.scann_index import ScannIndex
 from recsys.index.scann_library import check_scann
 from recsys.index.settings import GRAPH_KINDS, LIST_KINDS, IndexSettings
@@ -93,5 +99,6 @@ __all__ = [
     "write_changes",
     "write_index",
     "write_main",
+    "write_vector_blocks",
     "write_vectors",
 ]

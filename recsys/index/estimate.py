@@ -6,7 +6,7 @@ Dimensions: C candidates, D embedding width.
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import faiss
 import numpy as np
@@ -16,7 +16,9 @@ from recsys.foundations import ConfigError, num_threads
 from recsys.index.build_inner import build_inner, num_training_vectors
 from recsys.index.families import (
     Family,
+    decided,
     graph_families,
+    held_bytes,
     index_bytes,
     list_counts,
     list_families,
@@ -92,14 +94,8 @@ def check_memory(
         )
 
 
-def held_bytes(plan: IndexPlan, settings: IndexSettings, num_candidates: int, dim: int) -> int:
-    """Estimate what an index holds beside the stored vectors, which flat and HNSW read there."""
-    shared = 4 * num_candidates * dim if plan.kind in ("flat", "hnsw") else 0
-    return index_bytes(plan, _decided(settings, plan), num_candidates, dim) - shared
-
-
 def estimate_build(vectors: NDArray[np.float32], settings: IndexSettings) -> BuildEstimate:
-    """Estimate what `FaissIndex.build` will take; takes a small share of that itself.
+    """Estimate what `build_main` will take; takes a small share of that itself.
 
     Args:
         vectors: [C, D], at least one.
@@ -110,7 +106,7 @@ def estimate_build(vectors: NDArray[np.float32], settings: IndexSettings) -> Bui
     """
     count, dim = vectors.shape
     plan = plan_index(settings, num_candidates=count, dim=dim, quiet=True)
-    whole = index_bytes(plan, _decided(settings, plan), count, dim)
+    whole = index_bytes(plan, decided(settings, plan), count, dim)
     training, seconds, threads = 4 * dim * num_training_vectors(count, plan), 0.0, num_threads()
     peak = 4 * count  # the lengths of the vectors
     if plan.kind in GRAPH_KINDS:
@@ -151,14 +147,6 @@ def estimate_kinds(
     for family in tried:
         if isinstance(family, Family):
             yield estimate_build(vectors, family.settings)
-
-
-def _decided(settings: IndexSettings, plan: IndexPlan) -> IndexSettings:
-    """Give the settings with the neighbours that the plan has, wherever they were set."""
-    if plan.kind not in GRAPH_KINDS:
-        return settings
-    neighbours = plan.factory.removeprefix("HNSW").partition(",")[0]
-    return replace(settings, kind=plan.kind, factory="", m=int(neighbours))
 
 
 def _graph_seconds(vectors: NDArray[np.float32], settings: IndexSettings) -> float:

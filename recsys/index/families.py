@@ -150,7 +150,7 @@ def _family_or_reason(
         plan = plan_index(settings, num_candidates=num_candidates, dim=dim, quiet=True)
     except ConfigError as error:
         return Skipped(kind, str(error))
-    needed = index_bytes(plan, settings, num_candidates, dim)
+    needed = held_bytes(plan, settings, num_candidates, dim)
     vectors = 4 * num_candidates * dim
     advised = _TRAINING_PER_CENTROID * plan.num_training
     if plan.kind == "flat":
@@ -178,6 +178,12 @@ def _family(settings: IndexSettings, plan: IndexPlan, needed: int, num_candidate
     )
 
 
+def held_bytes(plan: IndexPlan, settings: IndexSettings, num_candidates: int, dim: int) -> int:
+    """Estimate what an index holds beside the stored vectors, which flat and HNSW read there."""
+    shared = 4 * num_candidates * dim if plan.kind in ("flat", "hnsw") else 0
+    return index_bytes(plan, decided(settings, plan), num_candidates, dim) - shared
+
+
 def index_bytes(plan: IndexPlan, settings: IndexSettings, num_candidates: int, dim: int) -> int:
     """Estimate the memory of an index, beside the stored vectors, within some percent."""
     if plan.kind in GRAPH_KINDS:
@@ -198,3 +204,11 @@ def _code_bytes(plan: IndexPlan, dim: int) -> float:
         return whole[plan.kind]
     parts, bits = plan.factory.rpartition("PQ")[2].removesuffix("fs").split("x")
     return math.ceil(int(parts) * int(bits) / 8)
+
+
+def decided(settings: IndexSettings, plan: IndexPlan) -> IndexSettings:
+    """Give the settings with the neighbours that the plan has, wherever they were set."""
+    if plan.kind not in GRAPH_KINDS:
+        return settings
+    neighbours = plan.factory.removeprefix("HNSW").partition(",")[0]
+    return replace(settings, kind=plan.kind, factory="", m=int(neighbours))

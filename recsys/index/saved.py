@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import faiss
@@ -111,8 +111,24 @@ def _bounded_allocations(num_bytes: int | None) -> Iterator[None]:
 
 def write_vectors(path: Path, vectors: NDArray[np.float32]) -> None:
     """Write vectors [C, D] as float32 `.npy`, atomically."""
+    write_vector_blocks(path, vectors.shape, [vectors])
+
+
+def write_vector_blocks(
+    path: Path, shape: tuple[int, ...], blocks: Iterable[NDArray[np.float32]]
+) -> None:
+    """Write what `write_vectors` does, a block at a time, so that a block alone is in memory.
+
+    Args:
+        path: The file.
+        shape: (C, D).
+        blocks: Consecutive vectors, C altogether.
+    """
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with atomic_file(path) as temporary, temporary.open("wb") as file:
-        np.save(file, np.ascontiguousarray(vectors, np.float32), allow_pickle=False)
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, "<f4").data)
 
 
 def read_vectors(path: Path) -> NDArray[np.float32]:

@@ -13,10 +13,10 @@ from recsys.index import (
     fold,
     read_vectors,
     withdrawal_alone,
+    write_vector_blocks,
 )
 from recsys.updates.noted import NO_COUNTS, noted_changes, noted_recall
 from recsys.updates.recall import RecallMeter, RecallSettings
-from recsys.updates.vector_file import write_blocks
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def compact_bundle(bundle: Bundle, path: Path, *, recall: RecallSettings) -> Com
         )
     with temporary_folder(path, suffix="-vectors") as folder:
         file = folder / "item_vectors.npy"
-        write_blocks(file, changed.vectors.shape, changed.vectors.blocks())
+        write_vector_blocks(file, changed.vectors.shape, changed.vectors.blocks())
         return _compact(bundle, path, changed, file, recall)
 
 
@@ -82,8 +82,8 @@ def _compact(
         index = fold(changed, retrain=True, vectors=vectors)
         measured = meter.measure(_hiding(bundle, index))
         meter = RecallMeter(recall, meter.queries, measured)
-    changes = withdrawal_alone(changed.changes)
-    about = noted_changes(bundle, NO_COUNTS, changes, index.num_candidates)
+    left = withdrawal_alone(changed.changes)
+    about = noted_changes(bundle, NO_COUNTS, left, index.num_candidates)
     about |= noted_recall(meter, measured) | {"compaction": None}
     write_version(
         bundle,
