@@ -16,8 +16,7 @@ _CANDIDATES_PER_RESULT = 3
 _BROADEST_GRAPH_SEARCH = 4096
 _TRAINING_PER_CENTROID = 39  # candidates; below it FAISS advises against
 _LISTS_PER_ROOT = (1, 2, 4, 8, 16)  # times sqrt(C)
-# ivf_pq is none of them: on 10,000 x 64 its codes trained for tens of seconds, those of ivf_pq_fast
-# for 0.2, and its lookups were slower.
+# ivf_pq is none of them: on 10,000 x 64 its lookups were slower than those of ivf_pq_fast.
 _WITH_LISTS = ("ivf_flat", "ivf_fp16", "ivf_sq8", "ivf_pq_fast")
 _DIMENSIONS_A_CODE = (2, 4)  # of ivf_pq_fast
 
