@@ -7,6 +7,7 @@ from recsys.bundle import Bundle, NewParts, inherited_provenance, only_withdrawn
 from recsys.foundations import DataError, temporary_folder
 from recsys.index import (
     ChangedIndex,
+    FaissIndex,
     MainIndex,
     MeasuredRecall,
     StoredIndex,
@@ -78,9 +79,10 @@ def _compact(
     index = fold(changed, retrain=False, vectors=vectors)
     measured, kept, retrained = meter.measure(_hiding(bundle, index)), None, False
     if meter.has_drifted(measured):
-        kept, retrained = measured, True
-        index = fold(changed, retrain=True, vectors=vectors)
-        measured = meter.measure(_hiding(bundle, index))
+        if isinstance(changed.main, FaissIndex):  # one of ScaNN is always trained anew
+            kept, retrained = measured, True
+            index = fold(changed, retrain=True, vectors=vectors)
+            measured = meter.measure(_hiding(bundle, index))
         meter = RecallMeter(recall, meter.queries, measured)
     left = withdrawal_alone(changed.changes)
     about = noted_changes(bundle, NO_COUNTS, left, index.num_candidates)

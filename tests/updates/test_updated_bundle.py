@@ -157,6 +157,22 @@ def test_the_index_is_trained_anew_where_its_old_centroids_find_too_little(
         assert np.array_equal(before, after) != retrained
 
 
+def test_an_index_of_scann_that_finds_less_is_built_once_and_is_the_new_measure(
+    make_bundle: MakeBundle, update: Update, make_items: MakeItems, tmp_path: Path
+) -> None:
+    pytest.importorskip("scann")
+    bundle = make_bundle(IndexSettings(kind="scann", num_lists=4, num_probes=1, overfetch=1))
+    updated = update(bundle, make_items(["new"], seed=0))
+    updated.manifest["index_recall"]["when_trained"] |= {"mean": 1.0}
+    recall = RecallSettings(k=5, num_queries=20, seed=0, drift=0.0)
+    done = compact_bundle(updated, tmp_path / "compacted", recall=recall)
+    assert not done.retrained
+    assert done.recall is not None
+    assert done.recall.mean < 1.0
+    noted = read_bundle(done.path).manifest["index_recall"]
+    assert noted["when_trained"]["mean"] == noted["mean"] == done.recall.mean
+
+
 def test_another_index_takes_the_changes_in(
     make_bundle: MakeBundle, update: Update, make_items: MakeItems, tmp_path: Path
 ) -> None:
