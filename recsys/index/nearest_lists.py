@@ -15,6 +15,7 @@ from recsys.index.scoring import inner_products, rows_of_keys, scores_of_keys, s
 
 _PRODUCTS_AT_ONCE = 1 << 18  # 1 MiB
 _QUERIES_IN_THREADS = 3  # FAISS's number
+_IN_A_GROUP = 8  # lists
 _LARGEST = float(np.finfo(np.float32).max)
 _LAST = np.iinfo(np.int64).max  # behind the key of any score
 
@@ -103,11 +104,10 @@ class NearestLists:
         if norms.max() * self._largest_norm > _LARGEST:
             RoundingBound(queries[:, None], self._largest_norm)  # refuses them in its words
         products = queries @ self._centroids.T  # [B, L]
-        place = products.shape[1] - num_probes
-        kth = np.partition(products, place, axis=1)[:, place]
+        floors = _floors(products, num_probes)
         # Two bounds, and half a one for the rounding of the difference.
         slack = 2.5 * (self._bound_of_one * norms + self._bound_of_none)
-        lowest = (kth[:, None] - slack).astype(np.float32)
+        lowest = (floors[:, None] - slack).astype(np.float32)
         reaching = products >= lowest
         found = np.flatnonzero(reaching)
         if len(found) == len(queries) * num_probes:  # P of each
@@ -115,7 +115,7 @@ class NearestLists:
             lists -= (np.arange(len(queries)) * products.shape[1])[:, None]
             keys = self._keys(asked, lists)
         else:
-            counts = np.count_nonzero(reaching, axis=1)
+            counts = np.bincount(found // products.shape[1], minlength=len(queries))
             some = np.arange(counts.max()) < counts[:, None]  # [B, P or more]
             lists = np.zeros(some.shape, np.int64)
             lists[some] = found % products.shape[1]
@@ -131,3 +131,22 @@ class NearestLists:
 
     def _bound(self, query: NDArray[np.float32]) -> float:
         return float(RoundingBound(query, self._largest_norm).of_norm(self._largest_norm)[0])
+
+
+def _floors(products: NDArray[np.float32], num_probes: int) -> NDArray[np.float32]:
+    """Give for each query a product that P lists reach at least, and few more: [B].
+
+    The P-th largest product, or, where groups of lists are many more than P, the P-th largest of
+    the groups' largest: each of P groups has a list that reaches it.
+
+    Args:
+        products: [B, L].
+        num_probes: P, at most L.
+    """
+    num_groups = products.shape[1] // _IN_A_GROUP
+    if num_groups >= _IN_A_GROUP * num_probes:
+        grouped = products[:, : num_groups * _IN_A_GROUP]
+        products = grouped.reshape(-1, _IN_A_GROUP, num_groups).max(axis=1)
+    place = products.shape[1] - num_probes
+    floors: NDArray[np.float32] = np.partition(products, place, axis=1)[:, place]
+    return floors

@@ -25,7 +25,7 @@ def make_lists(centroids: NDArray[np.float32]) -> NearestLists:
     return NearestLists(inner)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=160, deadline=None)
 @given(
     seed=st.integers(0, 2**16),
     num_lists=st.integers(1, 60),
@@ -33,11 +33,12 @@ def make_lists(centroids: NDArray[np.float32]) -> NearestLists:
     dim=st.integers(1, 20),
     levels=st.sampled_from([1, 3, 10**6]),
     products=st.sampled_from([1, 100, 1 << 18]),
+    group=st.sampled_from([1, 2, 3, 8]),
     data=st.data(),
 )
 def test_equals_the_slow_ranking_whatever_ties_there_are(
     seed: int, num_lists: int, num_queries: int, dim: int, levels: int, products: int,
-    data: st.DataObject,
+    group: int, data: st.DataObject,
 ) -> None:  # fmt: skip
     num_probes = data.draw(st.integers(1, num_lists))
     rng = np.random.default_rng(seed)
@@ -46,6 +47,7 @@ def test_equals_the_slow_ranking_whatever_ties_there_are(
     queries = (rng.integers(-3, 4, (num_queries, dim)) / 3).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest_lists, "_PRODUCTS_AT_ONCE", products)
+        patch.setattr(nearest_lists, "_IN_A_GROUP", group)
         lists, scores = make_lists(centroids).find(queries, num_probes)
     slow = queries.astype(np.float64)[:, None] * centroids.astype(np.float64)[None]
     expected = slow.sum(axis=2).astype(np.float32)
