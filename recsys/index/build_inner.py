@@ -54,7 +54,7 @@ def build_inner(
     if not inner.is_trained:
         inner.train(_extremes(vectors) if is_graph else training_part(vectors, plan))
     if is_graph or not share_vectors(inner, vectors):
-        _add(inner, vectors, one_thread=is_graph and settings.reproducible)
+        add_vectors(inner, vectors, one_thread=is_graph and settings.reproducible)
         share_vectors(inner, vectors)
     return inner
 
@@ -129,7 +129,14 @@ def _leave_codes_unordered(inner: Any) -> None:
         inner.do_polysemous_training = False
 
 
-def _add(inner: Any, vectors: NDArray[np.float32], *, one_thread: bool) -> None:
+def add_vectors(inner: Any, vectors: NDArray[np.float32], *, one_thread: bool) -> None:
+    """Add vectors to a trained index, block by block.
+
+    Args:
+        inner: The FAISS index.
+        vectors: [n, D], float32.
+        one_thread: Whether FAISS is held to one, so that a graph is the same each time.
+    """
     threads = faiss.omp_get_max_threads()
     if one_thread:
         faiss.omp_set_num_threads(1)

@@ -4,8 +4,6 @@ Dimensions: B queries, M interests of a query, C candidates, D embedding width, 
 F candidates fetched for an interest.
 """
 
-import copy
-from dataclasses import replace
 from typing import Any, Self
 
 import faiss
@@ -14,13 +12,13 @@ from numpy.typing import NDArray
 
 from recsys.foundations import (
     ArgumentError,
-    Ragged,
     map_in_threads,
     num_threads,
     sorted_distinct,
     thread_bound,
 )
 from recsys.index.allowed_in_faiss import exact_is_better, search_parameters
+from recsys.index.approximate_index import ApproximateIndex
 from recsys.index.build_inner import build_inner, kind_of
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
@@ -40,7 +38,7 @@ _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
 _MOST_FLAT_QUERIES = 8  # beyond it, exact search finds the same faster than a flat index
 
 
-class FaissIndex:
+class FaissIndex(ApproximateIndex):
     """A FAISS index over vectors that are kept beside it.
 
     FAISS proposes candidates, for each interest of a query, among the rows that are allowed to all
@@ -66,7 +64,7 @@ class FaissIndex:
         *,
         exact: ExactIndex | None = None,
     ) -> None:
-        self._exact = ExactIndex(vectors) if exact is None else exact
+        super().__init__(ExactIndex(vectors) if exact is None else exact, settings)
         holds = (inner.ntotal, inner.d, inner.metric_type)
         if holds != (*vectors.shape, faiss.METRIC_INNER_PRODUCT):
             raise ArgumentError(
@@ -74,7 +72,6 @@ class FaissIndex:
                 f"the inner product, got {inner.ntotal} of width {inner.d}."
             )
         self.inner = inner
-        self.settings = settings
         self.kind = kind_of(inner)
         self._lists: NearestLists | None = None
         if self.kind in LIST_KINDS and has_flat_centroids(inner):
@@ -106,16 +103,6 @@ class FaissIndex:
         inner = build_inner(vectors, settings, centroids)
         return cls(vectors, inner, settings, exact=exact)
 
-    def with_dial(self, **dial: int) -> Self:
-        """Give the same index, searched more or less broadly; nothing is copied.
-
-        Args:
-            dial: `ef_search`, `num_probes`, `overfetch`, as in the settings.
-        """
-        turned = copy.copy(self)
-        turned.settings = replace(self.settings, **dial)  # type: ignore[arg-type]
-        return turned
-
     @property
     def _breadth(self) -> int:
         """Give how far a search looks: places of a graph, or lists; 0 of a flat index."""
@@ -123,41 +110,8 @@ class FaissIndex:
             return self.settings.ef_search
         return (self.settings.num_probes or self.inner.nprobe) if self.kind in LIST_KINDS else 0
 
-    @property
-    def num_candidates(self) -> int:
-        """Give C."""
-        return self._exact.num_candidates
-
-    @property
-    def dim(self) -> int:
-        """Give D."""
-        return self._exact.dim
-
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """Give the vectors [C, D], as they were given."""
-        return self._exact.vectors
-
-    @property
-    def exact(self) -> ExactIndex:
-        """Give the exact index over the same vectors."""
-        return self._exact
-
-    def search(
-        self,
-        query_vectors: NDArray[np.float32],
-        k: int,
-        *,
-        exclude: Ragged | None = None,
-        allowed: NDArray[Any] | Ragged | None = None,
-    ) -> Hits:
-        """Find k candidates of large score; see `Index.search`."""
-        queries = check_search(query_vectors, self.dim, k)
-        rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
-        return self.search_filtered(queries, k, rows)
-
     def search_filtered(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
-        """Search with arguments that are checked already; the query vectors are [B, M, D]."""
+        """Search; see `ApproximateIndex.search_filtered`."""
         few = exact_is_better(self.inner, self.kind, self._breadth, k, rows)
         many = self.kind == "flat" and len(queries) > _MOST_FLAT_QUERIES
         if few or many or rows.allowed_lists is not None:

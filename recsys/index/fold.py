@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.foundations import check_shape
-from recsys.index.build_inner import build_inner
+from recsys.index.build_inner import add_vectors, build_inner
 from recsys.index.changed_index import ChangedIndex
 from recsys.index.changes import Changes
 from recsys.index.faiss_index import FaissIndex
@@ -77,16 +77,6 @@ def _with_changes(index: ChangedIndex, main: FaissIndex, vectors: NDArray[np.flo
             inner.remove_ids(_faiss.IDSelectorBatch(rows))
         inner.add_with_ids(changed, rows)
         return inner
-    _grow_graph(inner, changed, one_thread=settings.reproducible)
+    add_vectors(inner, changed, one_thread=settings.reproducible)
     share_vectors(inner, vectors)
     return inner
-
-
-def _grow_graph(inner: Any, vectors: NDArray[np.float32], *, one_thread: bool) -> None:
-    threads = faiss.omp_get_max_threads()
-    if one_thread:
-        faiss.omp_set_num_threads(1)
-    try:
-        inner.add(vectors)
-    finally:
-        faiss.omp_set_num_threads(threads)

@@ -4,8 +4,6 @@ Dimensions: B queries, M interests of a query, C candidates, D embedding width, 
 F candidates fetched for an interest.
 """
 
-import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -14,18 +12,18 @@ from numpy.typing import NDArray
 
 from recsys.foundations import (
     ArgumentError,
-    Ragged,
     map_in_threads,
     num_threads,
     sorted_distinct,
 )
+from recsys.index.approximate_index import ApproximateIndex
 from recsys.index.exact import ExactIndex
 from recsys.index.hits import Hits
 from recsys.index.plan import plan_index
 from recsys.index.rounding import check_score_range
 from recsys.index.row_filter import RowFilter
 from recsys.index.scann_library import build_searcher
-from recsys.index.scoring import check_search, join_hits, make_hits, score_pairs
+from recsys.index.scoring import join_hits, make_hits, score_pairs
 from recsys.index.settings import IndexSettings
 
 _LARGEST_FETCH = 8_192  # beyond it, exact search is the faster way
@@ -33,7 +31,7 @@ _QUERIES_AT_ONCE = 256
 _FEWEST_QUERIES = 32  # of a thread
 
 
-class ScannIndex:
+class ScannIndex(ApproximateIndex):
     """An index of the package scann-core over vectors that are kept beside it.
 
     A tree of leaves around centroids, codes of 4 bits, and the vectors in two bytes a dimension, by
@@ -58,13 +56,12 @@ class ScannIndex:
     def __init__(
         self, vectors: NDArray[np.float32], searcher: Any, settings: IndexSettings
     ) -> None:
-        self._exact = ExactIndex(vectors)
+        super().__init__(ExactIndex(vectors), settings)
         if searcher.size() != len(vectors):
             raise ArgumentError(
                 f"`searcher` must hold {len(vectors)} vectors, got {searcher.size()}."
             )
         self.searcher = searcher
-        self.settings = settings
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32], settings: IndexSettings) -> Self:
@@ -82,51 +79,8 @@ class ScannIndex:
         plan = plan_index(settings, num_candidates=len(vectors), dim=vectors.shape[1])
         return cls(vectors, build_searcher(vectors, plan), settings)
 
-    def with_dial(self, **dial: int) -> Self:
-        """Give the same index, searched more or less broadly; nothing is copied.
-
-        Args:
-            dial: `num_probes` (leaves), `overfetch`, as in the settings.
-        """
-        turned = copy.copy(self)
-        turned.settings = replace(self.settings, **dial)  # type: ignore[arg-type]
-        return turned
-
-    @property
-    def num_candidates(self) -> int:
-        """Give C."""
-        return self._exact.num_candidates
-
-    @property
-    def dim(self) -> int:
-        """Give D."""
-        return self._exact.dim
-
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """Give the vectors [C, D], as they were given."""
-        return self._exact.vectors
-
-    @property
-    def exact(self) -> ExactIndex:
-        """Give the exact index over the same vectors."""
-        return self._exact
-
-    def search(
-        self,
-        query_vectors: NDArray[np.float32],
-        k: int,
-        *,
-        exclude: Ragged | None = None,
-        allowed: NDArray[Any] | Ragged | None = None,
-    ) -> Hits:
-        """Find k candidates of large score; see `Index.search`."""
-        queries = check_search(query_vectors, self.dim, k)
-        rows = RowFilter(len(queries), self.num_candidates, exclude, allowed)
-        return self.search_filtered(queries, k, rows)
-
     def search_filtered(self, queries: NDArray[np.float32], k: int, rows: RowFilter) -> Hits:
-        """Search with arguments that are checked already; the queries are [B, M, D]."""
+        """Search; see `ApproximateIndex.search_filtered`."""
         filters = (rows.allowed_rows, rows.allowed_lists, rows.hidden)
         if any(one is not None for one in filters):
             return self._exact.search_filtered(queries, k, rows)
