@@ -8,20 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import torch
 
-from recsys.bundle import Bundle, read_bundle, write_bundle
+from recsys.bundle import Bundle
 from recsys.data import (
     FilterSettings,
     RawEntities,
     RawLog,
     SplitSettings,
     prepare_dataset,
-    read_prepared,
 )
 from recsys.export import ExportRequest, write_export
-from recsys.index import FaissIndex, IndexSettings
-from recsys.models import ModelSpec, build_two_tower, encode_candidates
+from tests.untrained import write_untrained
 
 MakeBundle = Callable[..., Bundle]
 Export = Callable[..., Path]
@@ -88,31 +85,7 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
             seed=0,
             exclude_seen=True,
         )
-        dataset = read_prepared(path)
-        torch.manual_seed(0)
-        model = build_two_tower(
-            ModelSpec(embedding_dim=8, init_std=0.5, **spec),
-            num_users=dataset.num_users,
-            num_items=dataset.num_items,
-            user_schema=dataset.users.features.schema,
-            item_schema=dataset.items.features.schema,
-            context_schema=dataset.context_schema,
-            item_counts=dataset.items.counts[: dataset.num_items],
-        )
-        if model.item_tower.bias is not None:  # an untrained bias is the same for all
-            torch.nn.init.normal_(model.item_tower.bias.weight)
-        vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
-        write_bundle(
-            tmp_path / "bundle",
-            model=model,
-            dataset=dataset,
-            item_vectors=vectors,
-            index=FaissIndex.build(vectors, IndexSettings()),
-            config={},
-            scores={},
-            provenance={},
-        )
-        return read_bundle(tmp_path / "bundle")
+        return write_untrained(tmp_path / "bundle", path, random_bias=True, embedding_dim=8, **spec)
 
     return make
 

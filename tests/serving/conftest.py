@@ -8,9 +8,8 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-import torch
 
-from recsys.bundle import Bundle, read_bundle, write_bundle
+from recsys.bundle import Bundle
 from recsys.data import (
     FeatureOptions,
     FilterSettings,
@@ -18,12 +17,11 @@ from recsys.data import (
     RawLog,
     SplitSettings,
     prepare_dataset,
-    read_prepared,
 )
-from recsys.index import FaissIndex, IndexSettings
-from recsys.models import ModelSpec, build_two_tower, encode_candidates
+from recsys.index import IndexSettings
 from recsys.serving import Lookup
 from recsys.serving.app import create_app
+from tests.untrained import write_untrained
 
 MakeBundle = Callable[..., Bundle]
 
@@ -86,29 +84,7 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
             user_features=dict.fromkeys(user_features, FeatureOptions()),
             context_features=dict.fromkeys(context or (), FeatureOptions()),
         )
-        dataset = read_prepared(path)
-        torch.manual_seed(0)
-        model = build_two_tower(
-            ModelSpec(embedding_dim=16, init_std=0.5, **spec),
-            num_users=dataset.num_users,
-            num_items=dataset.num_items,
-            user_schema=dataset.users.features.schema,
-            item_schema=dataset.items.features.schema,
-            context_schema=dataset.context_schema,
-            item_counts=dataset.items.counts[: dataset.num_items],
-        )
-        vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
-        write_bundle(
-            tmp_path / "bundle",
-            model=model,
-            dataset=dataset,
-            item_vectors=vectors,
-            index=FaissIndex.build(vectors, index or IndexSettings()),
-            config={},
-            scores={},
-            provenance={},
-        )
-        return read_bundle(tmp_path / "bundle")
+        return write_untrained(tmp_path / "bundle", path, index, embedding_dim=16, **spec)
 
     return make
 

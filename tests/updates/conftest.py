@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 
-from recsys.bundle import Bundle, read_bundle, write_bundle
+from recsys.bundle import Bundle, read_bundle
 from recsys.data import (
     FeatureOptions,
     FilterSettings,
@@ -17,11 +16,11 @@ from recsys.data import (
     RawLog,
     SplitSettings,
     prepare_dataset,
-    read_prepared,
 )
-from recsys.index import IndexSettings, build_main
-from recsys.models import ModelSpec, UserTowerSpec, build_two_tower, encode_candidates
+from recsys.index import IndexSettings
+from recsys.models import UserTowerSpec
 from recsys.updates import RecallSettings, Updated, compact_bundle, update_bundle
+from tests.untrained import write_untrained
 
 NUM_USERS, NUM_ITEMS, NUM_TRAINED = 20, 30, 26
 FEATURES = {name: FeatureOptions() for name in ("genre", "tags", "price")}
@@ -79,31 +78,8 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
             exclude_seen=False,
             item_features=FEATURES,
         )
-        dataset = read_prepared(path)
-        torch.manual_seed(0)
         settings: dict[str, Any] = {"user_tower": UserTowerSpec(history_length=5), **spec}
-        model = build_two_tower(
-            ModelSpec(embedding_dim=8, init_std=0.5, **settings),
-            num_users=dataset.num_users,
-            num_items=dataset.num_items,
-            user_schema=dataset.users.features.schema,
-            item_schema=dataset.items.features.schema,
-            context_schema=dataset.context_schema,
-            item_counts=dataset.items.counts[: dataset.num_items],
-        )
-        model.item_features = dataset.items.features
-        vectors = encode_candidates(model, dataset.items.features, dataset.num_items)
-        write_bundle(
-            tmp_path / "bundle",
-            model=model,
-            dataset=dataset,
-            item_vectors=vectors,
-            index=build_main(vectors, index or IndexSettings()),
-            config={},
-            scores={},
-            provenance={},
-        )
-        return read_bundle(tmp_path / "bundle")
+        return write_untrained(tmp_path / "bundle", path, index, embedding_dim=8, **settings)
 
     return make
 
