@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data import PreparedDataset, join_histories
-from recsys.foundations import FormatError, Ragged
+from recsys.foundations import FormatError, Ragged, map_npy
 
 _OFFSETS, _ROWS, _TIMES = "history_offsets.npy", "history_rows.npy", "history_times.npy"
 
@@ -68,10 +68,7 @@ def read_histories(
 
 
 def _read(path: Path) -> NDArray[Any]:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, OverflowError) as error:
-        raise FormatError(f"{path} is damaged: not a whole .npy file.") from error
-    if not isinstance(array, np.memmap) or array.ndim != 1 or array.dtype.kind != "i":
+    array = map_npy(path)
+    if array.ndim != 1 or array.dtype.kind != "i":
         raise FormatError(f"{path} is damaged: it holds no list of integers.")
     return array

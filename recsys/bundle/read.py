@@ -87,7 +87,7 @@ def _read_index(
             f"{folder / 'item_vectors.npy'} holds {len(vectors)} vectors of width "
             f"{vectors.shape[1]}, the model gives {num_model_items} of width {dim}."
         )
-    settings = IndexSettings.from_json(read_json(folder / "index.json"))
+    settings = _read_settings(folder / "index.json")
     main = read_main(folder, vectors, settings)
     listed = set(manifest["files"]) & set(CHANGES_FILES)
     if listed and not changed:
@@ -109,3 +109,11 @@ def _read_schemas(folder: Path) -> dict[str, FeatureSchema]:
 def _check_count(path: Path, entities: Entities, at_least: int) -> None:
     if len(entities) < at_least:
         raise FormatError(f"{path} holds {len(entities)} ids, the model has {at_least}.")
+
+
+def _read_settings(path: Path) -> IndexSettings:
+    plain = read_json(path)
+    try:
+        return IndexSettings.from_json(plain)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error

@@ -228,4 +228,7 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
+        try:
+            shutil.copyfile(source, target)
+        except OSError as error:  # the copy's own names the source, also where the target is full
+            raise OSError(error.errno, f"{error.strerror}: {source} to {target}") from error

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from recsys.foundations import FormatError
+from recsys.foundations import FormatError, map_npy
 
 ROWS_AT_ONCE = 2**20
 
@@ -60,14 +60,9 @@ def map_array(path: Path, dtype: DTypeLike, *shape: int | None) -> NDArray[Any]:
     Raises:
         FormatError: It holds something else, or is no whole file.
     """
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:  # also where memory or descriptors are short: the file may be whole
-        raise FormatError(f"{path} cannot be mapped: {error.strerror or error}.") from error
-    except (ValueError, EOFError, OverflowError) as error:
-        raise FormatError(f"{path} is damaged: not a whole .npy file.") from error
+    mapped = map_npy(path)
     wanted = (np.dtype(dtype), len(shape))
-    if not isinstance(mapped, np.memmap) or (mapped.dtype, mapped.ndim) != wanted:
+    if (mapped.dtype, mapped.ndim) != wanted:
         raise FormatError(f"{path} is damaged: it holds no {len(shape)}-d array of {wanted[0]}.")
     for found, needed in zip(mapped.shape, shape, strict=True):
         if needed is not None and found != needed:

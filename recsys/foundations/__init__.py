@@ -36,6 +36,7 @@ from recsys.foundations.in_threads import map_in_threads, one_blas_thread
 from recsys.foundations.linear import has_fast_linear, linear
 from recsys.foundations.machine_memory import available_memory
 from recsys.foundations.membership import is_among, sorted_distinct
+from recsys.foundations.npy import map_npy
 from recsys.foundations.progress import Progress
 from recsys.foundations.ragged import Ragged
 from recsys.foundations.seeding import (
@@ -91,6 +92,7 @@ __all__ = [
     "make_numpy_generator",
     "map_in_threads",
     "map_in_torch_threads",
+    "map_npy",
     "num_threads",
     "one_blas_thread",
     "operator_threads",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import ArgumentError, FormatError, atomic_file
+from recsys.foundations import ArgumentError, FormatError, atomic_file, map_npy
 from recsys.index.changes import Changes, check_rows
 from recsys.index.saved import read_vectors, write_vectors
 from recsys.index.scoring import check_finite
@@ -85,10 +85,7 @@ def _check(path: Path, rows: NDArray[np.int64], num_candidates: int) -> None:
 
 
 def _read_rows(path: Path) -> NDArray[np.int64]:
-    try:
-        rows = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError, OverflowError) as error:
-        raise FormatError(f"{path} is damaged: not a whole .npy file.") from error
-    if not isinstance(rows, np.ndarray) or rows.ndim != 1 or rows.dtype != np.int64:
+    rows = map_npy(path)
+    if rows.ndim != 1 or rows.dtype != np.int64:
         raise FormatError(f"{path} is damaged: it holds no int64 rows.")
     return rows

@@ -1,20 +1,21 @@
 """The saved forms: `index.faiss` as FAISS writes it, vectors as `.npy`; both are mapped."""
 
 import contextlib
-import errno
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.foundations import FormatError, MissingFileError, atomic_file
+from recsys.foundations import FormatError, MissingFileError, atomic_file, map_npy
 from recsys.index.faiss_index import FaissIndex
 from recsys.index.mapped import read_mapped, share_vectors
 from recsys.index.settings import IndexSettings
 
+_faiss: Any = faiss  # its type stubs lack some of the names it has
 _UNBOUNDED = (b"IwPQ", b"IwPf")  # FAISS counts a table that it never builds under this metric
 _TYPES = (b"IxFI", b"IHNf", b"IHNs", b"IwFl", b"IwSq", *_UNBOUNDED)
 _HEADER = struct.Struct("<4s i q q q ? i")  # type, width, count, two unused, trained, metric
@@ -25,10 +26,32 @@ def write_index(path: Path, index: FaissIndex) -> None:
     """Write the FAISS part of an index, atomically; the vectors are written beside it."""
     with atomic_file(path) as temporary:
         try:
-            faiss.write_index(index.inner, str(temporary))
-        except RuntimeError as error:  # FAISS's form of a full disk; the reason stands last
-            reason = str(error).rpartition("(")[2].rstrip(")")
-            raise OSError(errno.EIO, f"{path} cannot be written ({reason})") from error
+            with temporary.open("wb") as file:
+                _write_into(file, index.inner)
+        except OSError as error:
+            reason = error.strerror or error
+            raise OSError(error.errno, f"{path} cannot be written ({reason})") from error
+
+
+def _write_into(file: BinaryIO, inner: Any) -> None:
+    """Let FAISS write into a file of Python: its own says nothing of what is lost at closing.
+
+    Raises:
+        OSError: The disk is full, for one.
+    """
+    failed: list[OSError] = []
+
+    def write(block: bytes) -> int:
+        try:
+            if not failed:
+                file.write(block)
+        except OSError as error:
+            failed.append(error)  # an exception would be lost on the way through C++
+        return len(block)
+
+    faiss.write_index(inner, _faiss.PyCallbackIOWriter(write))
+    if failed:
+        raise failed[0]
 
 
 def read_index(path: Path, vectors: NDArray[np.float32], settings: IndexSettings) -> FaissIndex:
@@ -140,10 +163,7 @@ def read_vectors(path: Path) -> NDArray[np.float32]:
     """
     if not path.is_file():
         raise MissingFileError(f"{path} does not exist.")
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError, OverflowError) as error:
-        raise FormatError(f"{path} is damaged: not a whole .npy file.") from error
-    if not isinstance(vectors, np.memmap) or vectors.ndim != 2 or vectors.dtype != np.float32:
+    vectors = map_npy(path)
+    if vectors.ndim != 2 or vectors.dtype != np.float32:
         raise FormatError(f"{path} is damaged: it holds no float32 vectors.")
     return vectors

@@ -78,11 +78,12 @@ def _compact(
     vectors, meter = read_vectors(file), RecallMeter.of(bundle, recall)
     index = fold(changed, retrain=False, vectors=vectors)
     measured, kept, retrained = meter.measure(_hiding(bundle, index)), None, False
-    if meter.has_drifted(measured):
+    if measured is not None and meter.has_drifted(measured):
         if isinstance(changed.main, FaissIndex):  # one of ScaNN is always trained anew
-            kept, retrained = measured, True
-            index = fold(changed, retrain=True, vectors=vectors)
-            measured = meter.measure(_hiding(bundle, index))
+            anew = fold(changed, retrain=True, vectors=vectors)
+            found = meter.measure(_hiding(bundle, anew))
+            if found is not None and found.mean > measured.mean:
+                index, kept, measured, retrained = anew, measured, found, True
         meter = RecallMeter(recall, meter.queries, measured)
     left = withdrawal_alone(changed.changes)
     about = noted_changes(bundle, NO_COUNTS, left, index.num_candidates)

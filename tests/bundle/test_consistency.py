@@ -139,5 +139,5 @@ def test_features_and_settings_that_are_none_are_refused(make_bundle: MakeBundle
     (path / "features.json").write_text(whole)
     change_json(path / "index.json", m="thick")
     sign(path)
-    with pytest.raises(FormatError, match="settings of the index are damaged"):
+    with pytest.raises(FormatError, match=r"index\.json: The settings of the index are damaged"):
         read_bundle(path)

@@ -1,5 +1,6 @@
 """Saved indexes and vectors: the way there and back, and every damaged file refused."""
 
+import errno
 import gc
 import struct
 import subprocess
@@ -211,3 +212,47 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_vectors(tmp_path / "vectors.npy")
     with pytest.raises(MissingFileError, match=r"index\.faiss does not exist"):
         read_index(tmp_path / "index.faiss", make_vectors(), SETTINGS[0])
+
+
+_WHERE_ROOM_ENDS = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from recsys.index import FaissIndex, IndexSettings, write_index
+
+folder = Path(sys.argv[1])
+vectors = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+index = FaissIndex.build(vectors, IndexSettings(kind=sys.argv[2], num_lists=4, m=4))
+write_index(folder / "whole", index)
+size = (folder / "whole").stat().st_size
+for room in (size - 1, size - 600, size // 2, 10):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    try:
+        write_index(folder / "index.faiss", index)
+    except OSError as error:
+        print(error.errno, error.strerror.partition(str(folder))[2])
+    else:
+        print("written")
+"""
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf_flat"])
+def test_an_index_that_finds_no_room_is_refused_wherever_it_ends(kind: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WHERE_ROOM_ENDS, str(tmp_path), kind],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    refusal = f"{errno.EFBIG} /index.faiss cannot be written (File too large)"
+    assert done.stdout.splitlines() == [refusal] * 4, done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["whole"]
+    assert (
+        read_index(
+            tmp_path / "whole",
+            np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32),
+            IndexSettings(kind=kind, num_lists=4, m=4),
+        ).num_candidates
+        == 300
+    )

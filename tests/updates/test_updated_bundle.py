@@ -11,9 +11,10 @@ import pytest
 
 from recsys.bundle import Bundle, read_bundle, replace_index
 from recsys.foundations import FormatError
-from recsys.index import CHANGES_FILES, FaissIndex, IndexSettings
+from recsys.index import CHANGES_FILES, FaissIndex, IndexSettings, MeasuredRecall
 from recsys.serving import Lookup
 from recsys.updates import RecallSettings, compact_bundle
+from recsys.updates.recall import RecallMeter
 
 MakeBundle = Callable[..., Bundle]
 Update = Callable[..., Bundle]
@@ -155,6 +156,34 @@ def test_the_index_is_trained_anew_where_its_old_centroids_find_too_little(
             inner_of(one.main_index).quantizer.reconstruct_n(0, 4) for one in (updated, new)
         )
         assert np.array_equal(before, after) != retrained
+
+
+def test_an_index_trained_anew_that_finds_less_is_not_taken(
+    make_bundle: MakeBundle,
+    update: Update,
+    make_items: MakeItems,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bundle = make_bundle(IndexSettings(kind="ivf_flat", num_lists=4, num_probes=1))
+    updated = update(bundle, make_items(["new"], seed=0))
+    updated.manifest["index_recall"]["when_trained"] |= {"mean": 1.0}
+    found = iter(
+        MeasuredRecall(mean=mean, low=mean - 0.1, high=mean + 0.1, k=5, num_queries=20)
+        for mean in (0.6, 0.4)
+    )
+    monkeypatch.setattr(RecallMeter, "measure", lambda *_: next(found))
+    recall = RecallSettings(k=5, num_queries=20, seed=0, drift=0.0)
+    done = compact_bundle(updated, tmp_path / "compacted", recall=recall)
+    assert (done.retrained, done.kept) == (False, None)
+    assert done.recall is not None
+    assert done.recall.mean == 0.6
+    new = read_bundle(done.path)
+    assert new.manifest["index_recall"]["when_trained"]["mean"] == 0.6
+    before, after = (
+        inner_of(one.main_index).quantizer.reconstruct_n(0, 4) for one in (updated, new)
+    )
+    np.testing.assert_array_equal(before, after)
 
 
 def test_an_index_of_scann_that_finds_less_is_built_once_and_is_the_new_measure(
